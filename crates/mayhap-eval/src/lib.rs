@@ -1,0 +1,33 @@
+//! Key generators and statistics for measuring filters.
+//!
+//! Tests, benchmarks and experiments share this crate, so that all of them ask the same keys and judge the
+//! answers by the same rule. It knows no filter: it makes keys, and it judges counts.
+//!
+//! - [`KeyKind`] makes key number `index` from a seed, without making the ones before it. Members and absent
+//!   probes never meet: absent keys start at index [`ABSENT`].
+//! - [`Stream`] is a sequence of records with an exact number of repeats.
+//! - [`Proportion`] is "so many hits in so many trials", with intervals and the pass rule of the experiments.
+//! - [`SplitMix64`] and [`Random`] are the only sources of randomness. Both need a seed.
+//!
+//! ```
+//! use mayhap_eval::{ABSENT, KeyKind, Proportion};
+//!
+//! let member = KeyKind::Url.key(1, 0);
+//! let probe = KeyKind::Url.key(1, ABSENT);
+//! assert_ne!(member, probe);
+//!
+//! // 10 false positives in 500 probes look like 2 %, but do not contradict a promise of 1.01 %.
+//! let measured = Proportion { hits: 10, trials: 500 };
+//! let (low, high) = measured.clopper_pearson(0.95).unwrap();
+//! assert!(low < 0.0101 && 0.0101 < high);
+//! ```
+
+mod keys;
+mod random;
+mod statistics;
+mod stream;
+
+pub use keys::{ABSENT, KeyKind, URL_MIN, UnknownKeyKind, write_url};
+pub use random::{Random, SplitMix64};
+pub use statistics::{Proportion, median, normal_quantile, normal_two_sided_tail};
+pub use stream::Stream;

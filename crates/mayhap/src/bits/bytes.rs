@@ -1,0 +1,85 @@
+//! A run of bytes that somebody owns: a vector, a mapped file, a mapped file that may be written.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::Range;
+
+/// Memory that one holder may write, such as a private or shared map of a file.
+///
+/// `as_ref` and `as_mut` must return the same bytes at the same address each time.
+pub trait ExclusiveBytes: AsRef<[u8]> + AsMut<[u8]> + Send + Sync {}
+
+impl<T: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> ExclusiveBytes for T {}
+
+/// Bytes with an owner, so that a filter can live in a mapped file without copying it.
+pub struct Bytes(pub(super) Owner);
+
+pub(super) enum Owner {
+    Shared { owner: Arc<dyn AsRef<[u8]> + Send + Sync>, range: Range<usize> },
+    Exclusive(Box<dyn ExclusiveBytes>),
+}
+
+impl Bytes {
+    /// Bytes that are only read. The owner may be a `Vec<u8>`, a map, a `&'static [u8]`.
+    pub fn shared(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
+        let range = 0..owner.as_ref().len();
+        Self(Owner::Shared { owner: Arc::new(owner), range })
+    }
+
+    /// Bytes that are written in place: what a filter changes, the owner sees.
+    pub fn exclusive(owner: impl ExclusiveBytes + 'static) -> Self {
+        Self(Owner::Exclusive(Box::new(owner)))
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        match &self.0 {
+            Owner::Shared { owner, range } => &(**owner).as_ref()[range.clone()],
+            Owner::Exclusive(owner) => (**owner).as_ref(),
+        }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.as_slice().len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A part, without copying shared bytes; `None` if the range is not inside.
+    #[must_use]
+    pub fn part(&self, part: Range<usize>) -> Option<Self> {
+        let bytes = self.as_slice().get(part.clone())?;
+        Some(match &self.0 {
+            Owner::Shared { owner, range } => Self(Owner::Shared {
+                owner: Arc::clone(owner),
+                range: range.start + part.start..range.start + part.end,
+            }),
+            Owner::Exclusive(_) => Self::shared(bytes.to_vec()),
+        })
+    }
+}
+
+impl From<Vec<u8>> for Bytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::shared(bytes)
+    }
+}
+
+impl fmt::Debug for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match &self.0 {
+            Owner::Shared { .. } => "shared",
+            Owner::Exclusive(_) => "exclusive",
+        };
+        write!(f, "Bytes({kind}, {} bytes)", self.len())
+    }
+}

@@ -1,0 +1,467 @@
+//! One small type per way of failing, holding facts; the sentence is made by `Display`.
+//!
+//! Every text is one line in lower case: what was expected, what was found and, when there is one,
+//! the way out.
+
+use core::fmt;
+
+use crate::math::MAX_PROBES;
+
+/// A key was not taken, and the filter is as it was before that key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full {
+    /// What stood in the way.
+    pub limit: Limit,
+    /// How many keys of the same batch went in before it (0 for a single insert).
+    pub inserted: u64,
+}
+
+/// What a full filter ran into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Limit {
+    /// The filter holds as many keys as it can.
+    Keys {
+        /// How many it was made for.
+        capacity: u64,
+    },
+    /// A bitmap has a place for the integers below `universe` only.
+    Universe {
+        /// The first integer that has no place.
+        universe: u64,
+        /// The integer that was to be inserted.
+        key: u64,
+    },
+    /// A set of integers was given a key that is not 8 bytes long.
+    NotAnInteger,
+}
+
+impl fmt::Display for Full {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.limit {
+            Limit::Keys { capacity } => {
+                write!(f, "the filter is full: it was made for {capacity} keys; build a larger one")
+            }
+            Limit::Universe { universe, key } => write!(
+                f,
+                "{key} has no place in a bitmap of the integers below {universe}; build it with a larger \
+                 capacity, or use the family roaring"
+            ),
+            Limit::NotAnInteger => {
+                f.write_str("this set holds integers, and the key is not one (8 little-endian bytes)")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Full {}
+
+/// Two filters cannot be combined, and this is the first thing in which they differ.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Mismatch {
+    /// They are of different families.
+    Family {
+        /// The one that was to change.
+        ours: &'static str,
+        /// The one that was to be merged into it.
+        theirs: &'static str,
+    },
+    /// They have different numbers of bits.
+    Bits {
+        /// The one that was to change.
+        ours: u64,
+        /// The one that was to be merged into it.
+        theirs: u64,
+    },
+    /// They probe different numbers of positions.
+    Probes {
+        /// The one that was to change.
+        ours: u32,
+        /// The one that was to be merged into it.
+        theirs: u32,
+    },
+    /// They hash by different schemes.
+    Hashing {
+        /// The one that was to change.
+        ours: &'static str,
+        /// The one that was to be merged into it.
+        theirs: &'static str,
+    },
+    /// They hash by the same scheme under different seeds.
+    Seed {
+        /// The one that was to change.
+        ours: u64,
+        /// The one that was to be merged into it.
+        theirs: u64,
+    },
+    /// They hash by the same scheme under different secrets, told apart by their ids.
+    Secret {
+        /// The one that was to change.
+        ours: u64,
+        /// The one that was to be merged into it.
+        theirs: u64,
+    },
+    /// They agree, but there is no memory for the result.
+    Memory {
+        /// How much was asked of the allocator.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Family { ours, theirs } => write!(f, "families differ: {ours} and {theirs}"),
+            Self::Bits { ours, theirs } => {
+                write!(f, "numbers of bits differ: {ours} and {theirs}; build both with the same -n and -p")
+            }
+            Self::Probes { ours, theirs } => write!(f, "numbers of probes differ: {ours} and {theirs}"),
+            Self::Hashing { ours, theirs } => write!(f, "hash functions differ: {ours} and {theirs}"),
+            Self::Seed { ours, theirs } => write!(f, "seeds differ: {ours:016x} and {theirs:016x}"),
+            Self::Secret { ours, theirs } => {
+                write!(f, "secrets differ: the ids are {ours:016x} and {theirs:016x}")
+            }
+            Self::Memory { bytes } => {
+                write!(f, "{bytes} bytes of memory are needed for the result and were not granted")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Mismatch {}
+
+/// What was asked of a new filter makes no sense or cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum SpecError {
+    /// The capacity is 0 or absurd.
+    Capacity {
+        /// What was asked.
+        asked: u64,
+        /// The largest that is accepted.
+        limit: u64,
+    },
+    /// The false-positive rate is not a number between 2^-64 and 1.
+    Fpr {
+        /// What was asked.
+        asked: f64,
+    },
+    /// The number of bits is 0 or absurd; asked for, or needed for the capacity and rate.
+    Bits {
+        /// What was asked, or would be needed.
+        asked: u64,
+        /// The largest that is accepted.
+        limit: u64,
+    },
+    /// The number of probes is not between 1 and 64.
+    Probes {
+        /// What was asked.
+        asked: u32,
+    },
+    /// Too little was said to size a filter.
+    Incomplete,
+    /// Four numbers were given, or three that contradict each other.
+    TooMuch,
+    /// So many bits cannot give the rate for so many keys, with any number of probes.
+    Unreachable {
+        /// The bits that were asked for.
+        bits: u64,
+        /// The bits that it would take.
+        needed: u64,
+    },
+    /// The existing words do not have the length that the number of bits calls for, or have bits set
+    /// behind the last one.
+    Words {
+        /// How many words the bits take.
+        expected: u64,
+        /// How many there were.
+        found: u64,
+    },
+    /// A set of integers cannot hash, and a filter of hashed keys must.
+    Hashing {
+        /// The scheme that was asked for.
+        asked: &'static str,
+    },
+    /// The memory for it could not be had.
+    Memory {
+        /// How much was asked of the allocator.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Capacity { asked: 0, .. } => {
+                f.write_str("a capacity of 0 keys was asked for; the least is 1")
+            }
+            Self::Capacity { asked, limit } => {
+                write!(f, "a capacity of {asked} keys was asked for; the limit is {limit}; split the set")
+            }
+            Self::Fpr { asked } => {
+                write!(f, "a false-positive rate of {asked} was asked for; it must be below 1 and at least 2^-64 (5.4e-20)")?;
+                if asked > 1.0 && asked <= 100.0 {
+                    write!(f, "; did you mean {asked}% ({})?", asked / 100.0)?;
+                } else if asked == 0.0 {
+                    f.write_str("; for no errors at all use an exact family")?;
+                }
+                Ok(())
+            }
+            Self::Bits { asked: 0, .. } => f.write_str("0 bits were asked for; the least is 1"),
+            Self::Bits { asked, limit } => write!(
+                f,
+                "that takes {asked} bits; the limit is {limit}; split the set or accept a higher false-positive rate"
+            ),
+            Self::Probes { asked } => {
+                write!(f, "{asked} probes were asked for; it must be 1 to {MAX_PROBES}")
+            }
+            Self::Incomplete => f.write_str(
+                "too little to size a filter: give the capacity or the bits, and one more of capacity, \
+                 false-positive rate, bits and probes",
+            ),
+            Self::TooMuch => f.write_str(
+                "capacity, false-positive rate, bits and probes are all given; leave out the one to be computed",
+            ),
+            Self::Unreachable { bits, needed } => write!(
+                f,
+                "{bits} bits cannot give that false-positive rate for so many keys; it takes {needed}"
+            ),
+            Self::Words { expected, found } => write!(
+                f,
+                "that many bits take {expected} words with nothing behind the last bit; found {found}"
+            ),
+            Self::Hashing { asked } => write!(f, "the family cannot work with the hash function {asked}"),
+            Self::Memory { bytes } => {
+                write!(f, "{bytes} bytes of memory were asked for and not granted; ask for fewer bits")
+            }
+        }
+    }
+}
+
+impl core::error::Error for SpecError {}
+
+/// Bytes from outside are not a filter that this version can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DecodeError {
+    /// The bytes end too early.
+    Truncated {
+        /// What was to be read.
+        field: &'static str,
+        /// How many bytes it takes.
+        needed: u64,
+        /// How many there are.
+        available: u64,
+    },
+    /// There are bytes behind the end.
+    Trailing {
+        /// How many.
+        bytes: u64,
+    },
+    /// It does not start with `MYHP`.
+    Magic {
+        /// What it starts with.
+        found: [u8; 4],
+    },
+    /// It was written by a newer version, in a format that this one does not know.
+    Version {
+        /// The format's number.
+        found: u16,
+    },
+    /// No family has this id.
+    Family {
+        /// The id.
+        found: u16,
+    },
+    /// No hash function has this id and version.
+    Hashing {
+        /// The id.
+        scheme: u8,
+        /// The version.
+        version: u8,
+    },
+    /// No probing rule has this id, or it is not this family's.
+    Probing {
+        /// The id.
+        found: u8,
+    },
+    /// Flags are set whose meaning is unknown.
+    Flags {
+        /// The unknown ones.
+        found: u32,
+    },
+    /// A section is there whose meaning is unknown.
+    Section {
+        /// Its id.
+        found: u32,
+    },
+    /// A field has a value that is never written.
+    Value {
+        /// Which.
+        field: &'static str,
+        /// The value, as an integer.
+        found: u64,
+    },
+    /// A length does not follow from the parameters.
+    Length {
+        /// Of what.
+        field: &'static str,
+        /// What the parameters give.
+        expected: u64,
+        /// What the header says.
+        found: u64,
+    },
+    /// Bytes or bits that must be zero are not.
+    Padding {
+        /// Where.
+        field: &'static str,
+    },
+    /// The bytes were changed since they were written.
+    Checksum {
+        /// Of what.
+        field: &'static str,
+        /// What was stored.
+        stored: u64,
+        /// What the bytes give.
+        computed: u64,
+    },
+    /// The filter is keyed: its keys cannot be hashed without the secret.
+    SecretNeeded {
+        /// The id of the secret that is needed.
+        key_id: u64,
+    },
+    /// The filter is keyed with another secret.
+    SecretWrong {
+        /// The id of the secret that is needed.
+        needed: u64,
+        /// The id of the secret that was given.
+        given: u64,
+    },
+    /// The payload is not what the family writes.
+    Payload {
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// The memory for it could not be had.
+    Memory {
+        /// How much was asked of the allocator.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Truncated { field, needed, available } => {
+                write!(f, "truncated: {field} takes {needed} bytes, {available} are there")
+            }
+            Self::Trailing { bytes } => write!(f, "{bytes} bytes follow the end of the filter"),
+            Self::Magic { found } => {
+                write!(f, "not a mayhap file: it starts with \"{}\" instead of \"MYHP\"", found.escape_ascii())
+            }
+            Self::Version { found } => write!(
+                f,
+                "format version {found} is newer than this program, which reads version 1; update mayhap"
+            ),
+            Self::Family { found } => write!(f, "unknown family id {found}; update mayhap"),
+            Self::Hashing { scheme, version } => {
+                write!(f, "unknown hash function: id {scheme}, version {version}; update mayhap")
+            }
+            Self::Probing { found } => write!(f, "unknown probing rule {found} for this family; update mayhap"),
+            Self::Flags { found } => write!(f, "unknown flags {found:#x}; update mayhap"),
+            Self::Section { found } => write!(f, "unknown section {found}; update mayhap"),
+            Self::Value { field, found } => write!(f, "{field} is {found}, which no writer gives it"),
+            Self::Length { field, expected, found } => {
+                write!(f, "{field} should be {expected} bytes long and is said to be {found}")
+            }
+            Self::Padding { field } => write!(f, "{field} should be zero and is not"),
+            Self::Checksum { field, stored, computed } => write!(
+                f,
+                "damaged: the checksum of the {field} is {stored:016x}, its bytes give {computed:016x}"
+            ),
+            Self::SecretNeeded { key_id } => {
+                write!(f, "the filter is keyed: the secret with the id {key_id:016x} is needed")
+            }
+            Self::SecretWrong { needed, given } => write!(
+                f,
+                "the filter is keyed with the secret {needed:016x}; the one given has the id {given:016x}"
+            ),
+            Self::Payload { problem } => write!(f, "damaged payload: {problem}"),
+            Self::Memory { bytes } => {
+                write!(f, "{bytes} bytes of memory are needed and were not granted")
+            }
+        }
+    }
+}
+
+impl core::error::Error for DecodeError {}
+
+/// Any way of failing, for code that does not tell them apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Error {
+    /// See [`SpecError`].
+    Spec(SpecError),
+    /// See [`DecodeError`].
+    Decode(DecodeError),
+    /// See [`Mismatch`].
+    Mismatch(Mismatch),
+    /// See [`Full`].
+    Full(Full),
+    /// The family does not have the operation.
+    Unsupported {
+        /// The family.
+        family: &'static str,
+        /// The operation, as a verb.
+        operation: &'static str,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Spec(e) => e.fmt(f),
+            Self::Decode(e) => e.fmt(f),
+            Self::Mismatch(e) => e.fmt(f),
+            Self::Full(e) => e.fmt(f),
+            Self::Unsupported { family, operation } => write!(f, "the family {family} cannot {operation}"),
+        }
+    }
+}
+
+impl core::error::Error for Error {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Spec(e) => Some(e),
+            Self::Decode(e) => Some(e),
+            Self::Mismatch(e) => Some(e),
+            Self::Full(e) => Some(e),
+            Self::Unsupported { .. } => None,
+        }
+    }
+}
+
+impl From<SpecError> for Error {
+    fn from(e: SpecError) -> Self {
+        Self::Spec(e)
+    }
+}
+
+impl From<DecodeError> for Error {
+    fn from(e: DecodeError) -> Self {
+        Self::Decode(e)
+    }
+}
+
+impl From<Mismatch> for Error {
+    fn from(e: Mismatch) -> Self {
+        Self::Mismatch(e)
+    }
+}
+
+impl From<Full> for Error {
+    fn from(e: Full) -> Self {
+        Self::Full(e)
+    }
+}

@@ -1,0 +1,279 @@
+//! The run-time face of a filter, for programs that learn the family from a file or a flag.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::any::Any;
+
+use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
+use crate::hash::{Digest, Hashing};
+use crate::spec::{Plan, Spec};
+use crate::traits::{Count, Filter, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract};
+use crate::wire::{Encoded, Frame, Summing, Writer};
+
+/// How many keys are hashed before the filter is asked: enough to keep several cache misses in
+/// flight, few enough to stay in the first-level cache.
+const BATCH: usize = 32;
+
+/// A filter of any family. A capability that it lacks is `None`: nothing throws, nothing pretends.
+pub trait AnyFilter: Filter + Any + Send + Sync {
+    /// The family it belongs to.
+    fn family(&self) -> &'static Family;
+
+    /// Capacity, fill, rates: what a user wants to see.
+    fn report(&self) -> Report;
+
+    /// Writes parameters and payload. [`encode`] adds the rest of the file.
+    fn encode<'a>(&'a self, out: &mut Writer<'a>);
+
+    /// Can keys be inserted?
+    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
+        None
+    }
+    /// Can keys be removed?
+    fn as_remove(&mut self) -> Option<&mut dyn Remove> {
+        None
+    }
+    /// Are keys counted?
+    fn as_count(&self) -> Option<&dyn Count> {
+        None
+    }
+    /// Does it tell which set a key is in?
+    fn as_label(&self) -> Option<&dyn Label> {
+        None
+    }
+    /// Can keys be inserted into one of its sets?
+    fn as_label_mut(&mut self) -> Option<&mut dyn Label> {
+        None
+    }
+    /// Is there a union?
+    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
+        None
+    }
+    /// Is there an intersection?
+    fn as_intersect(&mut self) -> Option<&mut dyn Intersect> {
+        None
+    }
+    /// Is there a difference?
+    fn as_subtract(&mut self) -> Option<&mut dyn Subtract> {
+        None
+    }
+
+    /// Asks for many keys by their bytes; appends one answer each.
+    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
+        let hashing = self.hashing();
+        for keys in keys.chunks(BATCH) {
+            let (digests, len) = digest_batch(hashing, keys);
+            self.contains_batch(&digests[..len], hits);
+        }
+    }
+
+    /// Inserts many keys by their bytes; appends one outcome each.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the family does not insert; [`Error::Full`] says how many went in.
+    fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
+        let (hashing, family) = (self.hashing(), self.family().name);
+        let filter = self.as_insert().ok_or(Error::Unsupported { family, operation: "insert" })?;
+        for (batch, keys) in keys.chunks(BATCH).enumerate() {
+            let (digests, len) = digest_batch(hashing, keys);
+            filter
+                .insert_batch(&digests[..len], outcomes)
+                .map_err(|full| Full { inserted: full.inserted + (batch * BATCH) as u64, ..full })?;
+        }
+        Ok(())
+    }
+}
+
+fn digest_batch(hashing: Hashing, keys: &[&[u8]]) -> ([Digest; BATCH], usize) {
+    let mut digests = [Digest { a: 0, b: 0 }; BATCH];
+    for (digest, key) in digests.iter_mut().zip(keys) {
+        *digest = hashing.digest(key);
+    }
+    (digests, keys.len())
+}
+
+/// Makes an empty filter of what was asked for.
+pub type MakeEmpty = fn(&Spec) -> Result<Box<dyn AnyFilter>, SpecError>;
+
+/// Makes an empty filter that many threads fill.
+pub type MakeShared = fn(&Spec) -> Result<Box<dyn SharedInsert>, SpecError>;
+
+/// How a filter of a family comes to be.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Make {
+    /// Empty, and keys are inserted afterwards.
+    Empty(MakeEmpty),
+}
+
+/// One family: one static in its own file, one line in [`FAMILIES`](crate::registry::FAMILIES).
+#[derive(Debug)]
+pub struct Family {
+    /// On disk; never reused.
+    pub id: u16,
+    /// The word for it everywhere: `--family`, module, golden file.
+    pub name: &'static str,
+    /// What it is for, in one line.
+    pub summary: &'static str,
+    /// What its filters can do.
+    pub can: Capabilities,
+    /// What its operations cost.
+    pub cost: Cost,
+    /// How a filter comes to be.
+    pub make: Make,
+    /// How many threads build one, if they can.
+    pub shared: Option<MakeShared>,
+    /// What it would build, without building it.
+    pub plan: fn(&Spec) -> Result<Plan, SpecError>,
+    /// A filter from the parts of a file. Takes the sections that it knows out of the frame.
+    pub decode: fn(&mut Frame, Hashing) -> Result<Box<dyn AnyFilter>, DecodeError>,
+    /// Whether a filter decoded from exclusive bytes writes every insert there, so that a mapped file
+    /// is updated where it lies.
+    pub in_place: bool,
+}
+
+impl PartialEq for Family {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+/// What the filters of a family can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Keys can be inserted one by one.
+    pub inserts: bool,
+    /// Keys can be removed.
+    pub removes: bool,
+    /// Keys are counted.
+    pub counts: bool,
+    /// It holds many sets and says which one.
+    pub labels: bool,
+    /// There is a union.
+    pub merges: bool,
+    /// There is an intersection.
+    pub intersects: bool,
+    /// There is a difference.
+    pub subtracts: bool,
+    /// It grows beyond its capacity and keeps its rate.
+    pub grows: bool,
+    /// It makes no errors.
+    pub exact: bool,
+}
+
+/// Complexity, in the words of the literature: n keys, k probes, U integers, p the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// One question.
+    pub query: &'static str,
+    /// One insert.
+    pub insert: &'static str,
+    /// All of it, in bits.
+    pub space: &'static str,
+}
+
+/// Which wrong answers are possible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guarantee {
+    /// No answer is wrong.
+    Exact,
+    /// "No" is certain.
+    NoFalseNegatives,
+    /// "No" is certain as long as only keys were removed that were in.
+    NoFalseNegativesIfDeletesValid,
+    /// "No" may be wrong.
+    FalseNegativesPossible,
+}
+
+impl Guarantee {
+    /// In words.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::NoFalseNegatives => "no false negatives",
+            Self::NoFalseNegativesIfDeletesValid => "no false negatives if only present keys were removed",
+            Self::FalseNegativesPossible => "false negatives possible",
+        }
+    }
+}
+
+/// A filter's state, for people.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Report {
+    /// The number of keys it was made for.
+    pub capacity: u64,
+    /// How many keys were inserted, repeats included; unknown after a merge or an interrupted update.
+    pub inserted: Option<u64>,
+    /// How many different keys are probably in; unknown when the filter is saturated.
+    pub estimated_len: Option<f64>,
+    /// Bits of payload.
+    pub bits: u64,
+    /// Positions examined per key, where the number is fixed.
+    pub probes: Option<u32>,
+    /// The share of the bits or cells that are used.
+    pub fill: f64,
+    /// The false-positive rate that was asked for.
+    pub fpr_asked: f64,
+    /// The one that its present state gives.
+    pub fpr_now: f64,
+    /// The one that it gives with as many keys as it was made for.
+    pub fpr_at_capacity: f64,
+    /// Which wrong answers are possible.
+    pub guarantee: Guarantee,
+}
+
+impl Report {
+    /// Whether more keys are in than it was made for, so that the rate is above the one asked for.
+    #[must_use]
+    pub fn over_capacity(&self) -> bool {
+        self.guarantee != Guarantee::Exact
+            && self.estimated_len.is_none_or(|len| len > 1.01 * self.capacity as f64 + 10.0)
+    }
+}
+
+/// A filter as it stands in a file: header, payload, sections.
+#[must_use]
+pub fn encode(filter: &dyn AnyFilter, summing: Summing) -> Encoded<'_> {
+    let mut writer = Writer::new(filter.family().id, filter.hashing().stored());
+    filter.encode(&mut writer);
+    writer.finish(summing)
+}
+
+/// Why two filters are combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Combine {
+    /// Every key of either.
+    Union,
+    /// Every key of both.
+    Intersection,
+    /// Every key of the first that is not in the second.
+    Difference,
+}
+
+/// Combines two filters that only a run-time face is known of: `ours` becomes the result.
+///
+/// # Errors
+/// [`Error::Mismatch`] names the first difference, [`Error::Unsupported`] the operation that the
+/// family does not have; then nothing has changed.
+pub fn combine(ours: &mut dyn AnyFilter, theirs: &dyn AnyFilter, how: Combine) -> Result<(), Error> {
+    let family = ours.family().name;
+    if ours.family() != theirs.family() {
+        return Err(Mismatch::Family { ours: family, theirs: theirs.family().name }.into());
+    }
+    let unsupported = |operation| Error::Unsupported { family, operation };
+    match how {
+        Combine::Union => ours.as_merge().ok_or(unsupported("merge"))?.merge_from(theirs),
+        Combine::Intersection => {
+            ours.as_intersect().ok_or(unsupported("intersect"))?.intersect_from(theirs)
+        }
+        Combine::Difference => ours.as_subtract().ok_or(unsupported("subtract"))?.subtract_from(theirs),
+    }?;
+    Ok(())
+}
+
+/// The other filter of a combination, if it is of the same type.
+pub(crate) fn same_type<'a, F: AnyFilter>(ours: &F, theirs: &'a dyn Any) -> Result<&'a F, Mismatch> {
+    let family = ours.family().name;
+    theirs.downcast_ref().ok_or(Mismatch::Family { ours: family, theirs: "another type" })
+}

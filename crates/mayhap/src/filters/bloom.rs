@@ -1,0 +1,802 @@
+//! Bloom filter: approximate membership in 1.44 times the least possible space.
+//!
+//! **Answers** "was this key inserted?"
+//! **Promise** a key that is in is never denied, also when the filter is over-full; an absent key is
+//! admitted with the asked rate at capacity.
+//! **Not for** keys that must be removed again; sets whose size is unknown by orders of magnitude.
+//!
+//! ```text
+//!   key ─▶ digest ─▶ probes positions       bits  0 1 0 0 1 0 0 0 1 0 0 1 0
+//!                    1, 4, 11                       ▲     ▲             ▲      all set: perhaps
+//! ```
+//!
+//! | operation | cache lines                  | can fail |
+//! |-----------|------------------------------|----------|
+//! | contains  | `probes`; 2 for most misses  | no       |
+//! | insert    | `probes`                     | no       |
+//! | merge     | all, in order                | mismatch |
+//!
+//! **Paper** Bloom, *Space/Time Trade-offs in Hash Coding with Allowable Errors*, CACM 1970.
+//! **We differ** in that one 128-bit hash gives all positions (see [`positions`]) and that the number
+//! of bits is the exact one, not a power of two.
+//!
+//! ```
+//! use mayhap::Bloom;
+//!
+//! let mut seen = Bloom::new(1_000_000, 0.01)?;
+//! seen.insert("https://example.org/");
+//! assert!(seen.contains("https://example.org/"));
+//! assert_eq!(seen.probes(), 7);
+//! # Ok::<(), mayhap::Error>(())
+//! ```
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::bits::{AtomicWords, Bytes, OutOfRange, Words, words_for};
+use crate::error::{DecodeError, Full, Mismatch, SpecError};
+use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
+use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::math;
+use crate::probing::{Positions, Probing, positions};
+use crate::simd::prefetch;
+use crate::spec::{BloomSize, DEFAULT_FPR, MAX_BITS, Plan, Spec};
+use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, SharedInsert};
+use crate::wire::{Fields, Frame, Summing, Verify, Writer};
+
+/// The family `bloom`.
+pub static FAMILY: Family = Family {
+    id: 1,
+    name: "bloom",
+    summary: "the classic: smallest that takes inserts one by one and merges",
+    can: Capabilities {
+        inserts: true,
+        removes: false,
+        counts: false,
+        labels: false,
+        merges: true,
+        intersects: true,
+        subtracts: false,
+        grows: false,
+        exact: false,
+    },
+    cost: Cost { query: "O(k)", insert: "O(k)", space: "1.44 n log2(1/p)" },
+    make: Make::Empty(|spec| Ok(Box::new(Bloom::from_spec(spec)?))),
+    shared: Some(|spec| Ok(Box::new(AtomicBloom::from_spec(spec)?))),
+    plan,
+    decode: |frame, hashing| Ok(Box::new(Bloom::decode(frame, hashing)?)),
+    in_place: true,
+};
+
+fn plan(spec: &Spec) -> Result<Plan, SpecError> {
+    let BloomSize { capacity, bits, probes, fpr_asked, fpr } = spec.bloom()?;
+    Ok(Plan { capacity, fpr_asked, fpr, bits, probes: Some(probes) })
+}
+
+/// Filters smaller than this stay in the second-level cache, where prefetching costs more than it
+/// brings.
+const PREFETCH_FROM_WORDS: usize = 256 * 1024 / 8;
+
+/// Keys whose cache lines are asked for together.
+const BATCH: usize = 32;
+
+/// A classic Bloom filter.
+#[derive(Clone, Debug)]
+pub struct Bloom {
+    words: Words,
+    size: BloomSize,
+    hashing: Hashing,
+    /// Insert calls; unknown after a merge or an interrupted update.
+    inserted: Option<u64>,
+    /// Set bits, kept up to date so that the fill costs nothing to know.
+    ones: u64,
+}
+
+/// Two filters are equal if they give the same answer to every key: same size, hashing and bits.
+impl PartialEq for Bloom {
+    fn eq(&self, other: &Self) -> bool {
+        self.must_match(other).is_ok() && self.words == other.words
+    }
+}
+
+impl Bloom {
+    /// An empty filter for so many keys at such a false-positive rate.
+    ///
+    /// # Errors
+    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
+    pub fn new(capacity: u64, fpr: f64) -> Result<Self, SpecError> {
+        Self::from_spec(&Spec::sized(capacity, fpr))
+    }
+
+    /// An empty filter of so many bits and probes.
+    ///
+    /// # Errors
+    /// As for [`new`](Bloom::new).
+    pub fn with_bits(bits: u64, probes: u32) -> Result<Self, SpecError> {
+        Self::from_spec(&Spec::new().with_bits(bits).with_probes(probes))
+    }
+
+    /// An empty filter of whatever was asked for.
+    ///
+    /// # Errors
+    /// As for [`new`](Bloom::new).
+    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
+        let (size, hashing) = (spec.bloom()?, spec.hashed()?);
+        let words = Words::zeroed(words_for(size.bits))?;
+        Ok(Self { words, size, hashing, inserted: Some(0), ones: 0 })
+    }
+
+    /// A filter over words that exist already: bit `i` is bit `i % 64` of word `i / 64`.
+    ///
+    /// # Errors
+    /// [`SpecError::Words`] if there are too few or too many, or bits are set behind the last one.
+    pub fn from_words(words: impl Into<Words>, bits: u64, probes: u32) -> Result<Self, SpecError> {
+        let size = Spec::new().with_bits(bits).with_probes(probes).bloom()?;
+        let words = words.into();
+        let wrong = SpecError::Words { expected: words_for(bits), found: words.len() as u64 };
+        if words.len() as u64 != words_for(bits) || !tail_is_clear(&words, bits) {
+            return Err(wrong);
+        }
+        let ones = words.count_ones();
+        Ok(Self { words, size, hashing: Hashing::default(), inserted: None, ones })
+    }
+
+    /// Inserts a key.
+    ///
+    /// ```
+    /// use mayhap::{Bloom, Insertion};
+    ///
+    /// let mut seen = Bloom::new(100, 0.01)?;
+    /// assert_eq!(seen.insert(42u64), Insertion::New);
+    /// assert_eq!(seen.insert(42u64), Insertion::Perhaps);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    #[inline]
+    pub fn insert(&mut self, key: impl Key) -> Insertion {
+        let digest = self.hashing.digest_of(key);
+        self.set(positions(digest, self.size.probes, self.size.bits))
+    }
+
+    /// Whether a key is perhaps in. `false` is certain.
+    #[must_use]
+    #[inline]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.contains_digest(self.hashing.digest_of(key))
+    }
+
+    #[inline]
+    fn set(&mut self, positions: impl Iterator<Item = u64>) -> Insertion {
+        let words = self.words.as_mut_slice();
+        let mut fresh = 0;
+        for position in positions {
+            let word = &mut words[(position / 64) as usize];
+            let mask = 1 << (position % 64);
+            fresh += u64::from(*word & mask == 0);
+            *word |= mask;
+        }
+        self.ones += fresh;
+        self.inserted = self.inserted.map(|calls| calls + 1);
+        Insertion::new_if(fresh > 0)
+    }
+
+    /// The positions of a key, in the order in which they are probed.
+    pub fn positions(&self, key: impl Key) -> Positions {
+        positions(self.hashing.digest_of(key), self.size.probes, self.size.bits)
+    }
+
+    /// Inserts a key that is known by its positions only, such as a textbook's.
+    ///
+    /// # Errors
+    /// [`OutOfRange`] if a position is not below [`bits`](Bloom::bits); then nothing has changed.
+    pub fn insert_positions(&mut self, positions: &[u64]) -> Result<Insertion, OutOfRange> {
+        self.check(positions)?;
+        Ok(self.set(positions.iter().copied()))
+    }
+
+    /// Whether all of these positions are set.
+    ///
+    /// # Errors
+    /// [`OutOfRange`] if a position is not below [`bits`](Bloom::bits).
+    pub fn contains_positions(&self, positions: &[u64]) -> Result<bool, OutOfRange> {
+        self.check(positions)?;
+        Ok(self.all_set(positions.iter().copied()))
+    }
+
+    fn check(&self, positions: &[u64]) -> Result<(), OutOfRange> {
+        let universe = self.size.bits;
+        match positions.iter().find(|&&position| position >= universe) {
+            Some(&index) => Err(OutOfRange { index, universe }),
+            None => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn all_set(&self, mut positions: impl Iterator<Item = u64>) -> bool {
+        let words = self.words.as_slice();
+        positions.all(|position| words[(position / 64) as usize] >> (position % 64) & 1 == 1)
+    }
+
+    /// Forgets all keys.
+    pub fn clear(&mut self) {
+        self.words.as_mut_slice().fill(0);
+        self.ones = 0;
+        self.inserted = Some(0);
+    }
+
+    /// The number of bits.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.size.bits
+    }
+
+    /// Positions per key.
+    #[must_use]
+    pub fn probes(&self) -> u32 {
+        self.size.probes
+    }
+
+    /// The number of keys it was made for.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.size.capacity
+    }
+
+    /// The bits, 64 to a word.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        self.words.as_slice()
+    }
+
+    /// How keys are hashed.
+    #[must_use]
+    pub fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    /// How many keys went in, repeats included. `None` after a merge or an intersection.
+    #[must_use]
+    pub fn inserted(&self) -> Option<u64> {
+        self.inserted
+    }
+
+    /// How many different keys are probably in; infinite when every bit is set.
+    #[must_use]
+    pub fn estimated_len(&self) -> f64 {
+        math::estimated_len(self.size.bits, self.ones, self.size.probes)
+    }
+
+    /// The share of the bits that are set.
+    #[must_use]
+    pub fn fill(&self) -> f64 {
+        self.ones as f64 / self.size.bits as f64
+    }
+
+    /// The false-positive rate of the filter as it is, from its fill.
+    #[must_use]
+    pub fn fpr(&self) -> f64 {
+        math::fpr_from_fill(self.fill(), self.size.probes)
+    }
+
+    /// The false-positive rate with as many keys as it was made for.
+    #[must_use]
+    pub fn fpr_at_capacity(&self) -> f64 {
+        self.size.fpr
+    }
+
+    /// Whether `other` can be merged with this one.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference.
+    pub fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+        if self.size.bits != other.size.bits {
+            return Err(Mismatch::Bits { ours: self.size.bits, theirs: other.size.bits });
+        }
+        if self.size.probes != other.size.probes {
+            return Err(Mismatch::Probes { ours: self.size.probes, theirs: other.size.probes });
+        }
+        self.hashing.must_equal(&other.hashing)
+    }
+
+    /// Union: afterwards this filter holds every key of both, as if they had been inserted here.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference; then nothing has changed.
+    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.combine(other, |ours, theirs| ours | theirs)
+    }
+
+    /// Intersection: afterwards this filter still holds every key that is in both. Its rate is at
+    /// most the lower of the two, and at least that of a fresh filter of the common keys.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference; then nothing has changed.
+    pub fn intersect(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.combine(other, |ours, theirs| ours & theirs)
+    }
+
+    fn combine(&mut self, other: &Self, bits: impl Fn(u64, u64) -> u64) -> Result<(), Mismatch> {
+        self.must_match(other)?;
+        let mut ones = 0;
+        for (ours, theirs) in self.words.as_mut_slice().iter_mut().zip(other.words.as_slice()) {
+            *ours = bits(*ours, *theirs);
+            ones += u64::from(ours.count_ones());
+        }
+        self.ones = ones;
+        self.inserted = None;
+        self.size.capacity = self.size.capacity.max(other.size.capacity);
+        Ok(())
+    }
+
+    /// How many different keys are probably in this filter or in the other, without merging them.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference.
+    pub fn estimated_union_len(&self, other: &Self) -> Result<f64, Mismatch> {
+        Ok(math::union_len(self.size.bits, self.ones_of_union(other)?, self.size.probes))
+    }
+
+    /// How many different keys are probably in both. Taken from the three sizes, and never from the
+    /// common bits, which chance adds to.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference.
+    pub fn estimated_intersection_len(&self, other: &Self) -> Result<f64, Mismatch> {
+        let union = self.ones_of_union(other)?;
+        Ok(math::intersection_len(self.size.bits, self.ones, other.ones, union, self.size.probes))
+    }
+
+    fn ones_of_union(&self, other: &Self) -> Result<u64, Mismatch> {
+        self.must_match(other)?;
+        let pairs = self.words.as_slice().iter().zip(other.words.as_slice());
+        Ok(pairs.map(|(ours, theirs)| u64::from((ours | theirs).count_ones())).sum())
+    }
+
+    /// Measures the false-positive rate with keys that are known to be absent.
+    pub fn measure_fpr<K: Key>(&self, absent: impl IntoIterator<Item = K>) -> Measured {
+        let mut measured = Measured { trials: 0, hits: 0 };
+        for key in absent {
+            measured.trials += 1;
+            measured.hits += u64::from(self.contains(key));
+        }
+        measured
+    }
+
+    /// The filter as it stands in a file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        family::encode(self, Summing::Payload).to_vec()
+    }
+
+    /// A filter from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::from_bytes_with(bytes, None)
+    }
+
+    /// A keyed filter from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
+    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
+        Self::from_bytes_with(bytes, Some(secret))
+    }
+
+    fn from_bytes_with(bytes: &[u8], secret: Option<&Secret>) -> Result<Self, DecodeError> {
+        let mut frame = Frame::parse(&Bytes::from(bytes.to_vec()), Verify::All)?;
+        let hashing = frame.hashing(secret)?;
+        match frame.header.family {
+            found if found == FAMILY.id => Self::decode(&mut frame, hashing),
+            found => Err(DecodeError::Family { found }),
+        }
+    }
+
+    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+        let header = &frame.header;
+        if header.probing != Probing::Scaled.id() {
+            return Err(DecodeError::Probing { found: header.probing });
+        }
+        let mut fields = Fields::new(&header.params);
+        let bits = fields.u64("bits")?;
+        if !(1..=MAX_BITS).contains(&bits) {
+            return Err(DecodeError::Value { field: "bits", found: bits });
+        }
+        let probes = fields.u32("probes")?;
+        if !(1..=math::MAX_PROBES).contains(&probes) {
+            return Err(DecodeError::Value { field: "probes", found: probes.into() });
+        }
+        fields.zero_u32("padding of the parameters")?;
+        let capacity = fields.u64("capacity")?;
+        let fpr_asked = fields.rate("asked rate")?;
+        fields.end("parameters", header.params.len())?;
+        if matches!(hashing, Hashing::Integer) {
+            let stored = header.hashing;
+            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
+        }
+
+        let expected = words_for(bits) * 8;
+        if header.payload.length != expected {
+            let found = header.payload.length;
+            return Err(DecodeError::Length { field: "payload", expected, found });
+        }
+        let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
+        let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        if !tail_is_clear(&words, bits) {
+            return Err(DecodeError::Padding { field: "end of the payload" });
+        }
+        let ones = match frame.header.ones {
+            Some(ones) if ones > bits => return Err(DecodeError::Value { field: "set bits", found: ones }),
+            Some(ones) => ones,
+            None => words.count_ones(),
+        };
+        let fpr = math::bloom_fpr(bits, capacity as f64, probes);
+        let size = BloomSize { capacity, bits, probes, fpr_asked, fpr };
+        Ok(Self { words, size, hashing, inserted: frame.header.inserted, ones })
+    }
+}
+
+/// No bit behind the last one may be set: equality, counts and merges read whole words.
+fn tail_is_clear(words: &Words, bits: u64) -> bool {
+    bits.is_multiple_of(64) || words.as_slice().last().is_none_or(|last| last >> (bits % 64) == 0)
+}
+
+/// A measured false-positive rate, with the numbers behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// Absent keys that were asked for.
+    pub trials: u64,
+    /// Those that were admitted.
+    pub hits: u64,
+}
+
+impl Measured {
+    /// The rate; `None` if nothing was asked.
+    #[must_use]
+    pub fn rate(&self) -> Option<f64> {
+        (self.trials > 0).then(|| self.hits as f64 / self.trials as f64)
+    }
+}
+
+impl Filter for Bloom {
+    fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.all_set(positions(digest, self.size.probes, self.size.bits))
+    }
+
+    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
+        let words = self.words.as_slice();
+        let BloomSize { bits, probes, .. } = self.size;
+        let set = |position: u64| words[(position / 64) as usize] >> (position % 64) & 1 == 1;
+        for batch in digests.chunks(BATCH) {
+            if words.len() >= PREFETCH_FROM_WORDS {
+                // At half fill a miss ends after two probes on average: the first lines pay for
+                // themselves always, the later ones only for hits.
+                for &digest in batch {
+                    positions(digest, probes, bits).for_each(|p| prefetch(words, (p / 64) as usize));
+                }
+            }
+            hits.extend(batch.iter().map(|&digest| positions(digest, probes, bits).all(set)));
+        }
+    }
+}
+
+impl Insert for Bloom {
+    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
+        Ok(self.set(positions(digest, self.size.probes, self.size.bits)))
+    }
+
+    fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
+        let BloomSize { bits, probes, .. } = self.size;
+        for batch in digests.chunks(BATCH) {
+            let words = self.words.as_slice();
+            if words.len() >= PREFETCH_FROM_WORDS {
+                for &digest in batch {
+                    positions(digest, probes, bits).for_each(|p| prefetch(words, (p / 64) as usize));
+                }
+            }
+            outcomes.extend(batch.iter().map(|&digest| self.set(positions(digest, probes, bits))));
+        }
+        Ok(())
+    }
+}
+
+impl Merge for Bloom {
+    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+        self.merge(family::same_type(self, other)?)
+    }
+}
+
+impl Intersect for Bloom {
+    fn intersect_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+        self.intersect(family::same_type(self, other)?)
+    }
+}
+
+impl AnyFilter for Bloom {
+    fn family(&self) -> &'static Family {
+        &FAMILY
+    }
+
+    fn report(&self) -> Report {
+        let estimated_len = self.estimated_len();
+        Report {
+            capacity: self.size.capacity,
+            inserted: self.inserted,
+            estimated_len: estimated_len.is_finite().then_some(estimated_len),
+            bits: self.size.bits,
+            probes: Some(self.size.probes),
+            fill: self.fill(),
+            fpr_asked: self.size.fpr_asked,
+            fpr_now: self.fpr(),
+            fpr_at_capacity: self.size.fpr,
+            guarantee: Guarantee::NoFalseNegatives,
+        }
+    }
+
+    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
+        out.probing(Probing::Scaled);
+        out.counts(self.inserted, self.ones);
+        let BloomSize { capacity, bits, probes, fpr_asked, .. } = self.size;
+        out.params().u64(bits).u32(probes).u32(0).u64(capacity).f64(fpr_asked);
+        out.words(&self.words);
+    }
+
+    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
+        Some(self)
+    }
+    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
+        Some(self)
+    }
+    fn as_intersect(&mut self) -> Option<&mut dyn Intersect> {
+        Some(self)
+    }
+}
+
+impl<K: Key> Extend<K> for Bloom {
+    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+        keys.into_iter().for_each(|key| {
+            self.insert(key);
+        });
+    }
+}
+
+/// A filter for exactly these keys, at 1%. The digests are held until their number is known.
+///
+/// # Panics
+/// If there is no memory for the filter.
+impl<K: Key> FromIterator<K> for Bloom {
+    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
+        let hashing = Hashing::default();
+        let digests: Vec<Digest> = keys.into_iter().map(|key| hashing.digest_of(key)).collect();
+        let capacity = (digests.len() as u64).max(1);
+        let mut bloom = Self::new(capacity, DEFAULT_FPR).expect("memory for the filter");
+        for digest in digests {
+            bloom.set(positions(digest, bloom.size.probes, bloom.size.bits));
+        }
+        bloom
+    }
+}
+
+/// A Bloom filter that many threads fill at once, without locks and without losing a bit.
+///
+/// A key inserted by one thread is seen by another as soon as something orders the two (a join, a
+/// channel, a lock). Two threads that insert the same new key at the same moment may both be told
+/// [`Insertion::New`].
+///
+/// ```
+/// use mayhap::AtomicBloom;
+///
+/// let seen = AtomicBloom::new(1000, 0.01)?;
+/// std::thread::scope(|scope| {
+///     for thread in 0..4u64 {
+///         let seen = &seen;
+///         scope.spawn(move || (0..100).for_each(|i| { seen.insert(100 * thread + i); }));
+///     }
+/// });
+/// let seen = seen.into_bloom();
+/// assert!((0..400u64).all(|key| seen.contains(key)));
+/// # Ok::<(), mayhap::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct AtomicBloom {
+    words: AtomicWords,
+    size: BloomSize,
+    hashing: Hashing,
+    /// Insert calls, and whether they are known at all.
+    inserted: AtomicU64,
+    counted: bool,
+}
+
+impl AtomicBloom {
+    /// An empty filter for so many keys at such a false-positive rate.
+    ///
+    /// # Errors
+    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
+    pub fn new(capacity: u64, fpr: f64) -> Result<Self, SpecError> {
+        Self::from_spec(&Spec::sized(capacity, fpr))
+    }
+
+    /// An empty filter of whatever was asked for.
+    ///
+    /// # Errors
+    /// As for [`new`](AtomicBloom::new).
+    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
+        Ok(Bloom::from_spec(spec)?.into())
+    }
+
+    /// Inserts a key.
+    #[inline]
+    pub fn insert(&self, key: impl Key) -> Insertion {
+        self.inserted.fetch_add(1, Ordering::Relaxed);
+        self.set(self.hashing.digest_of(key))
+    }
+
+    #[inline]
+    fn set(&self, digest: Digest) -> Insertion {
+        let mut changed = false;
+        for position in positions(digest, self.size.probes, self.size.bits) {
+            changed |= self.words.set(position);
+        }
+        Insertion::new_if(changed)
+    }
+
+    /// Inserts many keys by their digests.
+    pub fn insert_digests(&self, digests: &[Digest]) {
+        let BloomSize { bits, probes, .. } = self.size;
+        let words = self.words.as_slice();
+        for batch in digests.chunks(BATCH) {
+            if words.len() >= PREFETCH_FROM_WORDS {
+                for &digest in batch {
+                    positions(digest, probes, bits).for_each(|p| prefetch(words, (p / 64) as usize));
+                }
+            }
+            for &digest in batch {
+                self.set(digest);
+            }
+        }
+        self.inserted.fetch_add(digests.len() as u64, Ordering::Relaxed);
+    }
+
+    /// Whether a key is perhaps in. `false` is certain for keys whose insert happened before.
+    #[must_use]
+    #[inline]
+    pub fn contains(&self, key: impl Key) -> bool {
+        let digest = self.hashing.digest_of(key);
+        positions(digest, self.size.probes, self.size.bits).all(|position| self.words.get(position))
+    }
+
+    /// How keys are hashed.
+    #[must_use]
+    pub fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    /// The same filter for one thread. The bits stay where they are.
+    #[must_use]
+    pub fn into_bloom(self) -> Bloom {
+        let ones = self.words.count_ones();
+        let inserted = self.counted.then(|| self.inserted.into_inner());
+        Bloom { words: self.words.into(), size: self.size, hashing: self.hashing, inserted, ones }
+    }
+}
+
+impl From<Bloom> for AtomicBloom {
+    fn from(bloom: Bloom) -> Self {
+        let Bloom { words, size, hashing, inserted, .. } = bloom;
+        let counted = inserted.is_some();
+        Self { words: words.into(), size, hashing, inserted: inserted.unwrap_or(0).into(), counted }
+    }
+}
+
+impl SharedInsert for AtomicBloom {
+    fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    fn insert_batch(&self, digests: &[Digest]) {
+        self.insert_digests(digests);
+    }
+
+    fn finish(self: Box<Self>) -> Box<dyn AnyFilter> {
+        Box::new(self.into_bloom())
+    }
+}
+
+#[cfg(feature = "serde")]
+mod serde_forms {
+    use alloc::string::String;
+
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    use serde::de::Error as _;
+    use serde::ser::{Error as _, SerializeStruct};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::*;
+
+    /// For people: an object whose words are base64 of their little-endian bytes. For machines: the
+    /// bytes of a file. A keyed filter has no serde form, since reading it back takes the secret: use
+    /// [`Bloom::to_bytes`] and [`Bloom::from_bytes_keyed`].
+    impl Serialize for Bloom {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            let Some(seed) = self.hashing.seed() else {
+                return Err(S::Error::custom("a keyed filter has no serde form; use to_bytes"));
+            };
+            if !serializer.is_human_readable() {
+                return serializer.serialize_bytes(&self.to_bytes());
+            }
+            let mut object = serializer.serialize_struct("Bloom", 9)?;
+            object.serialize_field("family", FAMILY.name)?;
+            object.serialize_field("capacity", &self.size.capacity)?;
+            object.serialize_field("fpr", &self.size.fpr_asked)?;
+            object.serialize_field("bits", &self.size.bits)?;
+            object.serialize_field("probes", &self.size.probes)?;
+            object.serialize_field("hash", self.hashing.name())?;
+            object.serialize_field("seed", &seed)?;
+            object.serialize_field("inserted", &self.inserted)?;
+            object.serialize_field("words", &STANDARD.encode(self.words.to_le_bytes()))?;
+            object.end()
+        }
+    }
+
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Object {
+        family: String,
+        capacity: u64,
+        fpr: f64,
+        bits: u64,
+        probes: u32,
+        hash: String,
+        seed: u64,
+        inserted: Option<u64>,
+        words: String,
+    }
+
+    impl Object {
+        fn into_bloom(self) -> Result<Bloom, &'static str> {
+            let hashing = Hashing::Xxh3 { seed: self.seed };
+            if self.family != FAMILY.name || self.hash != hashing.name() {
+                return Err("not a bloom filter hashed by xxh3-128");
+            }
+            let bytes = STANDARD.decode(&self.words).map_err(|_| "words are not base64")?;
+            let words = Words::from_bytes(bytes.into()).ok_or("words are not whole words")?;
+            let mut bloom = Bloom::from_words(words, self.bits, self.probes)
+                .map_err(|_| "bits, probes and words do not fit together")?;
+            if !(0.0..=1.0).contains(&self.fpr) {
+                return Err("fpr is not a rate");
+            }
+            let fpr = math::bloom_fpr(self.bits, self.capacity as f64, self.probes);
+            bloom.size = BloomSize { capacity: self.capacity, fpr_asked: self.fpr, fpr, ..bloom.size };
+            bloom.hashing = hashing;
+            bloom.inserted = self.inserted;
+            Ok(bloom)
+        }
+    }
+
+    impl<'de> Deserialize<'de> for Bloom {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            if deserializer.is_human_readable() {
+                return Object::deserialize(deserializer)?.into_bloom().map_err(D::Error::custom);
+            }
+            struct FileBytes;
+            impl serde::de::Visitor<'_> for FileBytes {
+                type Value = Bloom;
+                fn expecting(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                    f.write_str("the bytes of a mayhap file")
+                }
+                fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Bloom, E> {
+                    Bloom::from_bytes(bytes).map_err(E::custom)
+                }
+            }
+            deserializer.deserialize_bytes(FileBytes)
+        }
+    }
+}

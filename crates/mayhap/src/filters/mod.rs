@@ -1,0 +1,8 @@
+//! One file per family. A family's file holds its module doc, type, probing, capabilities, its
+//! `FAMILY` and its unit tests; one line in the registry makes it known everywhere.
+
+pub mod bitmap;
+pub mod bloom;
+pub mod exact;
+#[cfg(feature = "std")]
+pub mod roaring;

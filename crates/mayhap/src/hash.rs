@@ -1,0 +1,385 @@
+//! Key bytes to [`Digest`]: the only place where keys are hashed, and each key only once.
+//!
+//! A [`Key`] hands out its bytes, a [`Hashing`] turns them into 128 bits, and everything after that
+//! (positions, fingerprints, blocks, shards) is arithmetic on those bits. The hashing scheme and its
+//! seed belong to a filter's identity: they stand in its file, and two filters that differ in them
+//! never merge.
+
+use core::fmt;
+
+use siphasher::sip128::SipHasher13;
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+use crate::error::Mismatch;
+
+/// A key after hashing: 128 bits, made once, at the edge. Filters never see key bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Digest {
+    /// The first half: where a key goes (the high bits choose block, bucket or first position).
+    pub a: u64,
+    /// The second half: what is independent of the place (stride, fingerprint).
+    pub b: u64,
+}
+
+impl Digest {
+    /// A digest from the 128 bits of a hash, low half first.
+    #[must_use]
+    pub const fn from_u128(bits: u128) -> Self {
+        Self { a: bits as u64, b: (bits >> 64) as u64 }
+    }
+}
+
+/// What can be asked for: something that is a string of bytes.
+///
+/// Integers of every width are widened to 64 bits (signed ones keep their sign) and become 8
+/// little-endian bytes, without a tag: `7u8`, `7i64` and `7usize` are one key, and so is the byte
+/// string `[7, 0, 0, 0, 0, 0, 0, 0]`. A `str` is its UTF-8 bytes. A type of your own is a key as soon
+/// as it says which bytes it is:
+///
+/// ```
+/// use mayhap::{Bloom, Key};
+///
+/// struct Visit { user: u32, day: u32 }
+///
+/// impl Key for Visit {
+///     fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+///         let mut bytes = [0; 8];
+///         bytes[..4].copy_from_slice(&self.user.to_le_bytes());
+///         bytes[4..].copy_from_slice(&self.day.to_le_bytes());
+///         then(&bytes)
+///     }
+/// }
+///
+/// let mut seen = Bloom::new(1000, 0.01)?;
+/// seen.insert(Visit { user: 7, day: 20_000 });
+/// assert!(seen.contains(Visit { user: 7, day: 20_000 }));
+/// # Ok::<(), mayhap::Error>(())
+/// ```
+pub trait Key {
+    /// Calls `then` with the key's bytes, once. Equal keys must give equal bytes, in every run.
+    fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R;
+}
+
+impl Key for [u8] {
+    fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+        then(self)
+    }
+}
+
+impl<const N: usize> Key for [u8; N] {
+    fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+        then(self)
+    }
+}
+
+impl Key for str {
+    fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+        then(self.as_bytes())
+    }
+}
+
+impl Key for alloc::vec::Vec<u8> {
+    fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+        then(self)
+    }
+}
+
+impl Key for alloc::string::String {
+    fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+        then(self.as_bytes())
+    }
+}
+
+impl<K: Key + ?Sized> Key for &K {
+    #[inline]
+    fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+        (**self).with_bytes(then)
+    }
+}
+
+/// Widening needs no thought about the type's range, so one line per type is all there is to say.
+macro_rules! integer_keys {
+    ($($integer:ty as $wide:ty),*) => {$(
+        impl Key for $integer {
+            #[inline]
+            fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+                then(&(*self as $wide).to_le_bytes())
+            }
+        }
+    )*};
+}
+integer_keys!(u8 as u64, u16 as u64, u32 as u64, u64 as u64, usize as u64);
+integer_keys!(i8 as i64, i16 as i64, i32 as i64, i64 as i64, isize as i64);
+
+/// The 16 secret bytes of a keyed hash. Its `Debug` shows the [`id`](Secret::id) only.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Secret([u8; 16]);
+
+impl Secret {
+    /// Takes 16 bytes that should come from a good random source: this library has none of its own.
+    #[must_use]
+    pub const fn new(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// Tells secrets apart without showing them: a hash of a fixed text under the secret.
+    ///
+    /// The id, not the secret, is written into files.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.digest(b"mayhap: id of a secret").a
+    }
+
+    fn digest(&self, bytes: &[u8]) -> Digest {
+        let hash = SipHasher13::new_with_key(&self.0).hash(bytes);
+        Digest { a: hash.h1, b: hash.h2 }
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secret(id {:016x})", self.id())
+    }
+}
+
+/// How key bytes become a [`Digest`]. Part of every filter and of every file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Hashing {
+    /// xxh3-128 with a seed: fast, for keys that nobody chooses against you.
+    Xxh3 {
+        /// Filters with different seeds make independent errors, and do not merge.
+        seed: u64,
+    },
+    /// SipHash-1-3-128 under a secret: for keys that an opponent may choose.
+    Keyed(Secret),
+    /// No hash: the key is an integer and its own position. For exact sets of integers.
+    Integer,
+}
+
+/// Ids on disk. Never reused.
+mod id {
+    pub(super) const XXH3: u8 = 1;
+    pub(super) const KEYED: u8 = 2;
+    pub(super) const INTEGER: u8 = 3;
+}
+
+/// The version of each scheme that this library computes. A changed result is a new version.
+const VERSION: u8 = 1;
+
+impl Default for Hashing {
+    fn default() -> Self {
+        Self::Xxh3 { seed: 0 }
+    }
+}
+
+impl Hashing {
+    /// Hashes a key's bytes.
+    ///
+    /// Under [`Hashing::Integer`] the key must be 8 little-endian bytes; any other length gives a
+    /// digest that no set of integers contains or accepts (its second half is not 0).
+    #[must_use]
+    #[inline]
+    pub fn digest(&self, key: &[u8]) -> Digest {
+        match self {
+            Self::Xxh3 { seed } => Digest::from_u128(xxh3_128_with_seed(key, *seed)),
+            Self::Keyed(secret) => secret.digest(key),
+            Self::Integer => match key.try_into() {
+                Ok(bytes) => Digest { a: u64::from_le_bytes(bytes), b: 0 },
+                Err(_) => Digest { a: 0, b: u64::MAX },
+            },
+        }
+    }
+
+    /// Hashes anything that is a [`Key`].
+    #[must_use]
+    #[inline]
+    pub fn digest_of(&self, key: impl Key) -> Digest {
+        key.with_bytes(|bytes| self.digest(bytes))
+    }
+
+    /// The scheme's name, as reports and `info` show it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Xxh3 { .. } => "xxh3-128",
+            Self::Keyed(_) => "siphash-1-3-128",
+            Self::Integer => "integer",
+        }
+    }
+
+    /// The seed, where there is one that may be shown.
+    #[must_use]
+    pub const fn seed(&self) -> Option<u64> {
+        match self {
+            Self::Xxh3 { seed } => Some(*seed),
+            Self::Keyed(_) | Self::Integer => None,
+        }
+    }
+
+    /// Filters that hash differently share no bits: they must not be combined.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names scheme, seed or secret.
+    pub fn must_equal(&self, other: &Self) -> Result<(), Mismatch> {
+        match (self, other) {
+            _ if self == other => Ok(()),
+            (Self::Xxh3 { seed: ours }, Self::Xxh3 { seed: theirs }) => {
+                Err(Mismatch::Seed { ours: *ours, theirs: *theirs })
+            }
+            (Self::Keyed(ours), Self::Keyed(theirs)) => {
+                Err(Mismatch::Secret { ours: ours.id(), theirs: theirs.id() })
+            }
+            _ => Err(Mismatch::Hashing { ours: self.name(), theirs: other.name() }),
+        }
+    }
+
+    /// What stands in a file's header.
+    #[must_use]
+    pub fn stored(&self) -> StoredHashing {
+        let (scheme, seed, key_id) = match self {
+            Self::Xxh3 { seed } => (id::XXH3, u128::from(*seed), 0),
+            Self::Keyed(secret) => (id::KEYED, 0, secret.id()),
+            Self::Integer => (id::INTEGER, 0, 0),
+        };
+        StoredHashing { scheme, version: VERSION, seed, key_id }
+    }
+}
+
+/// A [`Hashing`] as the file header has it: ids and seed, but never a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredHashing {
+    /// Which scheme.
+    pub scheme: u8,
+    /// Which version of it.
+    pub version: u8,
+    /// The seed, zero for a keyed scheme.
+    pub seed: u128,
+    /// The [`Secret::id`] of a keyed scheme, else zero.
+    pub key_id: u64,
+}
+
+/// Why a stored hashing cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashingProblem {
+    /// This library does not know the scheme or its version.
+    Unknown,
+    /// The seed or key id has a value that the scheme never writes.
+    Seed,
+    /// The scheme is keyed and no secret was given.
+    SecretNeeded,
+    /// The scheme is keyed and the secret given is another one.
+    SecretWrong {
+        /// The id of the secret that was given.
+        given: u64,
+    },
+}
+
+impl StoredHashing {
+    /// Whether a secret is needed to hash keys.
+    #[must_use]
+    pub const fn is_keyed(&self) -> bool {
+        self.scheme == id::KEYED
+    }
+
+    /// Back to a working hashing. A secret that an unkeyed scheme does not need is ignored.
+    ///
+    /// # Errors
+    /// [`HashingProblem`] says what is unknown, out of place or missing.
+    pub fn unlock(&self, secret: Option<&Secret>) -> Result<Hashing, HashingProblem> {
+        if self.version != VERSION {
+            return Err(HashingProblem::Unknown);
+        }
+        match self.scheme {
+            id::XXH3 if self.key_id == 0 => {
+                let seed = u64::try_from(self.seed).map_err(|_| HashingProblem::Seed)?;
+                Ok(Hashing::Xxh3 { seed })
+            }
+            id::INTEGER if self.seed == 0 && self.key_id == 0 => Ok(Hashing::Integer),
+            id::KEYED if self.seed == 0 => match secret {
+                None => Err(HashingProblem::SecretNeeded),
+                Some(secret) if secret.id() == self.key_id => Ok(Hashing::Keyed(*secret)),
+                Some(secret) => Err(HashingProblem::SecretWrong { given: secret.id() }),
+            },
+            id::XXH3 | id::INTEGER | id::KEYED => Err(HashingProblem::Seed),
+            _ => Err(HashingProblem::Unknown),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_of_all_widths_are_one_key() {
+        let hashing = Hashing::default();
+        let seven = hashing.digest(&7u64.to_le_bytes());
+        for digest in [hashing.digest_of(7u8), hashing.digest_of(7i32), hashing.digest_of(7usize)] {
+            assert_eq!(digest, seven);
+        }
+        assert_eq!(hashing.digest_of(-1i8), hashing.digest_of(-1i64));
+        assert_eq!(hashing.digest_of(-1i8), hashing.digest_of(u64::MAX));
+        assert_ne!(hashing.digest_of(-1i8), hashing.digest_of(255u8));
+    }
+
+    #[test]
+    fn text_and_bytes_are_the_same_key() {
+        let hashing = Hashing::default();
+        let text = alloc::string::String::from("née");
+        assert_eq!(hashing.digest_of(&text), hashing.digest_of(text.as_bytes()));
+        assert_eq!(hashing.digest_of("née"), hashing.digest(&[b'n', 0xc3, 0xa9, b'e']));
+    }
+
+    // Values of other implementations: Python's xxhash package for xxh3-128, and a SipHash-1-3-128
+    // written from the paper (checked with the published SipHash-2-4-128 vectors). Pinned, so that an
+    // update of a dependency cannot change what our files mean.
+    #[test]
+    fn digests_are_pinned_for_ever() {
+        let xxh3 = Hashing::Xxh3 { seed: 0 };
+        let empty = 0x99aa06d3014798d86001c324468d497fu128;
+        assert_eq!(xxh3.digest(b""), Digest::from_u128(empty));
+        let pinned = [
+            (xxh3, "mayhap", 0xea9c_1f96_6e4f_b0d2, 0x6cae_8341_24e1_16cf),
+            (Hashing::Xxh3 { seed: 42 }, "mayhap", 0x4957_ee37_b3c6_a3de, 0x30f0_7b9e_b8d6_ea4f),
+            (
+                Hashing::Keyed(Secret::new(*b"0123456789abcdef")),
+                "mayhap",
+                0xf8b0_8578_e494_2224,
+                0x7909_dd68_8aad_5c49,
+            ),
+        ];
+        for (hashing, key, a, b) in pinned {
+            assert_eq!(hashing.digest_of(key), Digest { a, b }, "{hashing:?}");
+        }
+    }
+
+    #[test]
+    fn stored_hashing_comes_back() {
+        let secret = Secret::new([9; 16]);
+        for hashing in [Hashing::Xxh3 { seed: u64::MAX }, Hashing::Keyed(secret), Hashing::Integer] {
+            assert_eq!(hashing.stored().unlock(Some(&secret)), Ok(hashing));
+        }
+    }
+
+    #[test]
+    fn a_secret_is_needed_must_fit_and_is_never_shown() {
+        let secret = Secret::new([9; 16]);
+        let stored = Hashing::Keyed(secret).stored();
+        assert_eq!(stored.seed, 0);
+        assert_eq!(stored.unlock(None), Err(HashingProblem::SecretNeeded));
+        let other = Secret::new([8; 16]);
+        assert_eq!(stored.unlock(Some(&other)), Err(HashingProblem::SecretWrong { given: other.id() }));
+        assert!(!alloc::format!("{:?}", Hashing::Keyed(secret)).contains("9, 9"));
+    }
+
+    #[test]
+    fn unknown_schemes_and_stray_seeds_are_refused() {
+        let stored = |scheme, version, seed, key_id| StoredHashing { scheme, version, seed, key_id };
+        assert_eq!(stored(0, 1, 0, 0).unlock(None), Err(HashingProblem::Unknown));
+        assert_eq!(stored(99, 1, 0, 0).unlock(None), Err(HashingProblem::Unknown));
+        assert_eq!(stored(1, 2, 0, 0).unlock(None), Err(HashingProblem::Unknown));
+        assert_eq!(stored(1, 1, 1 << 64, 0).unlock(None), Err(HashingProblem::Seed));
+        assert_eq!(stored(3, 1, 1, 0).unlock(None), Err(HashingProblem::Seed));
+    }
+}

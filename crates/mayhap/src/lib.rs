@@ -1,0 +1,71 @@
+//! Is this key in the set? **No**, or **mayhap**: Bloom filters and their lineage, for sets too large
+//! to hold.
+//!
+//! ```
+//! use mayhap::Bloom;
+//!
+//! let mut seen = Bloom::new(1_000_000, 0.01)?; // a million keys, 1% false positives: 1.2 MB
+//! for url in ["https://a.example/", "https://b.example/"] {
+//!     seen.insert(url);
+//! }
+//! assert!(seen.contains("https://a.example/")); // perhaps in: true for every key inserted
+//! let bytes = seen.to_bytes(); // the same bytes that the `mayhap` command reads and writes
+//! assert_eq!(Bloom::from_bytes(&bytes)?, seen);
+//! # Ok::<(), mayhap::Error>(())
+//! ```
+//!
+//! # Which filter do I want?
+//!
+//! | you have | take | because |
+//! |---|---|---|
+//! | a set that fits memory | [`Exact`] or a hash set | no errors at all |
+//! | integers below some bound | [`Bitmap`](filters::bitmap::BitmapSet) | one bit per possible integer, exact |
+//! | integers far apart | [`Roaring`](filters::roaring::RoaringSet) | exact, and small when sparse |
+//! | keys of any kind, their number known | [`Bloom`] | 9.6 bits per key at 1%, inserts and merges |
+//! | the same, filled by many threads | [`AtomicBloom`] | inserts through `&self` |
+//!
+//! # The road of a key
+//!
+//! A [`Key`] is bytes; [`Hashing`] makes them a [`Digest`] of 128 bits, once; a family derives
+//! positions from the digest; [`bits`] stores; [`wire`] makes a file of it. Programs that learn the
+//! family at run time (from a file or a flag) use [`open`], [`AnyFilter`] and
+//! [`FAMILIES`](registry::FAMILIES).
+//!
+//! # Features
+//!
+//! - `std` (default): the family `roaring`. Without it the library needs `alloc` only.
+//! - `serde`: `Serialize` and `Deserialize` for [`Bloom`].
+#![no_std]
+
+extern crate alloc;
+#[cfg(any(feature = "std", test))]
+extern crate std;
+
+pub mod bits;
+pub mod error;
+pub mod family;
+pub mod filters;
+pub mod hash;
+pub mod math;
+pub mod probing;
+pub mod registry;
+mod simd;
+pub mod spec;
+pub mod traits;
+pub mod wire;
+
+pub use error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
+pub use family::{AnyFilter, Combine, Family, Report, combine, encode};
+pub use filters::bloom::{AtomicBloom, Bloom, Measured};
+pub use filters::exact::Exact;
+pub use hash::{Digest, Hashing, Key, Secret};
+pub use probing::{Positions, positions};
+pub use registry::{family, open};
+pub use spec::{Plan, Spec};
+pub use traits::{
+    Count, Filter, Insert, Insertion, Intersect, Label, Labels, Merge, Remove, SharedInsert, Subtract,
+};
+
+#[doc = include_str!("../../../README.md")]
+#[cfg(doctest)]
+struct Readme;

@@ -1,0 +1,65 @@
+//! All families, and opening a file of any of them. The only file that knows every family.
+
+use alloc::boxed::Box;
+
+use crate::bits::Bytes;
+use crate::error::DecodeError;
+use crate::family::{AnyFilter, Family};
+use crate::filters;
+use crate::hash::{Hashing, Secret};
+use crate::wire::{Frame, Verify};
+
+/// Every family, in the order in which lists show them.
+pub static FAMILIES: &[&Family] = &[
+    &filters::bloom::FAMILY,
+    &filters::exact::FAMILY,
+    &filters::bitmap::FAMILY,
+    #[cfg(feature = "std")]
+    &filters::roaring::FAMILY,
+];
+
+/// The family of this name.
+#[must_use]
+pub fn family(name: &str) -> Option<&'static Family> {
+    FAMILIES.iter().copied().find(|family| family.name == name)
+}
+
+/// The section with a file's name and notes; every family carries it.
+pub const METADATA: u32 = 1;
+
+/// Opens a filter of any family from the bytes of its file.
+///
+/// ```
+/// use mayhap::{Bloom, Filter};
+///
+/// let mut bloom = Bloom::new(100, 0.01)?;
+/// bloom.insert("key");
+/// let filter = mayhap::open(bloom.to_bytes().into(), None)?;
+/// assert_eq!(filter.family().name, "bloom");
+/// assert!(filter.contains(b"key"));
+/// # Ok::<(), mayhap::Error>(())
+/// ```
+///
+/// # Errors
+/// [`DecodeError`] says what is wrong with the bytes, or that a secret is needed.
+pub fn open(bytes: Bytes, secret: Option<&Secret>) -> Result<Box<dyn AnyFilter>, DecodeError> {
+    let mut frame = Frame::parse(&bytes, Verify::All)?;
+    let hashing = frame.hashing(secret)?;
+    decode(&mut frame, hashing)
+}
+
+/// Makes a filter of a frame, by the family that its header names.
+///
+/// # Errors
+/// [`DecodeError`] if the family is unknown or refuses the frame.
+pub fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
+    let found = frame.header.family;
+    let family = FAMILIES.iter().find(|family| family.id == found).ok_or(DecodeError::Family { found })?;
+    let filter = (family.decode)(frame, hashing)?;
+    // A section that nobody took may change what the answers mean, so the file is refused. Metadata
+    // does not.
+    match frame.sections.iter().find(|(id, _)| *id != METADATA) {
+        Some(&(found, _)) => Err(DecodeError::Section { found }),
+        None => Ok(filter),
+    }
+}

@@ -1,0 +1,328 @@
+//! What was asked for, and what is granted. The one place that validates sizes and rates.
+
+use crate::bits::OutOfMemory;
+use crate::error::SpecError;
+use crate::hash::Hashing;
+use crate::math::{self, MAX_PROBES, ProbesRule};
+
+/// The most keys that a filter may be planned for: 2^48, 281 million million.
+pub const MAX_CAPACITY: u64 = 1 << 48;
+
+/// The most bits that a filter may have: 2^48, 32 TiB. Far beyond any machine, and low enough that
+/// no sum or product of sizes overflows.
+pub const MAX_BITS: u64 = 1 << 48;
+
+/// The lowest false-positive rate that may be asked for: 2^-64.
+pub const MIN_FPR: f64 = 1.0 / (u64::MAX as f64);
+
+/// The false-positive rate where nobody said one: 1%.
+pub const DEFAULT_FPR: f64 = 0.01;
+
+/// What is asked of a new filter: any two or three of capacity, rate, bits and probes; and how to hash.
+///
+/// ```
+/// use mayhap::Spec;
+///
+/// let sized = Spec::sized(1_000_000, 0.01).bloom()?;
+/// assert_eq!((sized.bits, sized.probes), (9_585_059, 7));
+/// # Ok::<(), mayhap::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Spec {
+    capacity: Option<u64>,
+    fpr: Option<f64>,
+    bits: Option<u64>,
+    probes: Option<u32>,
+    hashing: Hashing,
+}
+
+impl Spec {
+    /// Nothing asked yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The usual question: room for so many keys at such a rate.
+    #[must_use]
+    pub fn sized(capacity: u64, fpr: f64) -> Self {
+        Self::new().with_capacity(capacity).with_fpr(fpr)
+    }
+
+    /// Asks for room for so many keys.
+    #[must_use]
+    pub const fn with_capacity(mut self, capacity: u64) -> Self {
+        self.capacity = Some(capacity);
+        self
+    }
+
+    /// Asks for a false-positive rate at capacity.
+    #[must_use]
+    pub const fn with_fpr(mut self, fpr: f64) -> Self {
+        self.fpr = Some(fpr);
+        self
+    }
+
+    /// Asks for a number of bits.
+    #[must_use]
+    pub const fn with_bits(mut self, bits: u64) -> Self {
+        self.bits = Some(bits);
+        self
+    }
+
+    /// Asks for a number of probes.
+    #[must_use]
+    pub const fn with_probes(mut self, probes: u32) -> Self {
+        self.probes = Some(probes);
+        self
+    }
+
+    /// Asks for a way to hash.
+    #[must_use]
+    pub const fn with_hashing(mut self, hashing: Hashing) -> Self {
+        self.hashing = hashing;
+        self
+    }
+
+    /// How keys are to be hashed.
+    #[must_use]
+    pub const fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    /// How keys are to be hashed, by a family that must hash.
+    ///
+    /// # Errors
+    /// [`SpecError::Hashing`] for [`Hashing::Integer`].
+    pub fn hashed(&self) -> Result<Hashing, SpecError> {
+        match self.hashing {
+            Hashing::Integer => Err(SpecError::Hashing { asked: self.hashing.name() }),
+            hashing => Ok(hashing),
+        }
+    }
+
+    /// Families of integers do not hash: nobody may have asked for a seed or a secret.
+    ///
+    /// # Errors
+    /// [`SpecError::Hashing`] if somebody did.
+    pub fn unhashed(&self) -> Result<(), SpecError> {
+        if self.hashing == Hashing::Integer || self.hashing == Hashing::default() {
+            return Ok(());
+        }
+        Err(SpecError::Hashing { asked: self.hashing.name() })
+    }
+
+    /// Each number by itself. Everything that sizes a filter calls this first.
+    fn check(&self) -> Result<(), SpecError> {
+        if let Some(asked) = self.capacity.filter(|n| !(1..=MAX_CAPACITY).contains(n)) {
+            return Err(SpecError::Capacity { asked, limit: MAX_CAPACITY });
+        }
+        // A comparison with NaN is false, so NaN is refused here too.
+        if let Some(asked) = self.fpr.filter(|&p| !(p >= MIN_FPR && p < 1.0)) {
+            return Err(SpecError::Fpr { asked });
+        }
+        if let Some(asked) = self.bits.filter(|m| !(1..=MAX_BITS).contains(m)) {
+            return Err(SpecError::Bits { asked, limit: MAX_BITS });
+        }
+        if let Some(asked) = self.probes.filter(|k| !(1..=MAX_PROBES).contains(k)) {
+            return Err(SpecError::Probes { asked });
+        }
+        Ok(())
+    }
+
+    /// The number of keys asked for, or the number that fits the bits asked for; for families whose
+    /// size is a fixed number of bits per key.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong or missing.
+    pub fn keys(&self, bits_per_key: u64) -> Result<u64, SpecError> {
+        self.check()?;
+        let fits = self.bits.map(|bits| (bits / bits_per_key).max(1));
+        let keys = self.capacity.or(fits).ok_or(SpecError::Incomplete)?;
+        if let Some(bits) = self.bits.filter(|&bits| bits / bits_per_key < keys) {
+            return Err(SpecError::Unreachable { bits, needed: keys.saturating_mul(bits_per_key) });
+        }
+        Ok(keys)
+    }
+
+    /// Solves for what was not asked, by the formulas of the classic Bloom filter.
+    ///
+    /// Two or three of the four numbers are enough, as long as one of capacity and bits is among
+    /// them. Without a rate the filter is meant to be half full; without probes the best number is
+    /// taken.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn bloom(&self) -> Result<BloomSize, SpecError> {
+        self.check()?;
+        let rule = ProbesRule::Nearest;
+        let (capacity, bits, probes) = match (self.capacity, self.bits, self.fpr, self.probes) {
+            (Some(n), None, Some(p), None) => (n, math::bloom_bits(n, p), math::bloom_probes(p, rule)),
+            (Some(n), None, Some(p), Some(k)) => (n, math::bloom_bits_for_probes(n, p, k), k),
+            (Some(n), Some(m), None, None) => (n, m, math::best_probes(m, n)),
+            (Some(n), Some(m), None, Some(k)) => (n, m, k),
+            (Some(n), Some(m), Some(p), None) => {
+                let needed = || {
+                    let best = math::best_probes(m, n);
+                    (best.saturating_sub(1).max(1)..=MAX_PROBES)
+                        .map(|k| math::bloom_bits_for_probes(n, p, k))
+                        .min()
+                        .unwrap_or(u64::MAX)
+                };
+                let probes = math::least_probes(m, n, p)
+                    .ok_or_else(|| SpecError::Unreachable { bits: m, needed: needed() })?;
+                (n, m, probes)
+            }
+            (None, Some(m), Some(p), None) => {
+                (math::bloom_capacity(m, p).max(1), m, math::bloom_probes(p, rule))
+            }
+            (None, Some(m), Some(p), Some(k)) => {
+                (math::bloom_capacity_for_probes(m, p, k).max(1), m, k)
+            }
+            // Half full: the rate is 2^-k.
+            (Some(n), None, None, Some(k)) => (n, math::bloom_bits_for_probes(n, half_full(k), k), k),
+            (None, Some(m), None, Some(k)) => {
+                (math::bloom_capacity_for_probes(m, half_full(k), k).max(1), m, k)
+            }
+            (Some(_), Some(_), Some(_), Some(_)) => return Err(SpecError::TooMuch),
+            (None, None, _, _) | (Some(_), None, None, None) | (None, Some(_), None, None) => {
+                return Err(SpecError::Incomplete);
+            }
+        };
+        if bits > MAX_BITS {
+            return Err(SpecError::Bits { asked: bits, limit: MAX_BITS });
+        }
+        let fpr = math::bloom_fpr(bits, capacity as f64, probes);
+        Ok(BloomSize { capacity, bits, probes, fpr_asked: self.fpr.unwrap_or(fpr), fpr })
+    }
+}
+
+/// The rate of a half-full filter: 2^-k.
+fn half_full(probes: u32) -> f64 {
+    libm::exp2(-f64::from(probes))
+}
+
+impl From<OutOfMemory> for SpecError {
+    fn from(refused: OutOfMemory) -> Self {
+        Self::Memory { bytes: refused.bytes }
+    }
+}
+
+/// The four numbers of a classic Bloom filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BloomSize {
+    /// The number of keys it is made for.
+    pub capacity: u64,
+    /// Its bits.
+    pub bits: u64,
+    /// Positions per key.
+    pub probes: u32,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at capacity.
+    pub fpr: f64,
+}
+
+/// What a family would build, without building it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Plan {
+    /// The number of keys it is made for.
+    pub capacity: u64,
+    /// The rate that was asked for.
+    pub fpr_asked: f64,
+    /// The rate that is reached at capacity.
+    pub fpr: f64,
+    /// Bits of payload.
+    pub bits: u64,
+    /// Positions examined per key, where the family has a fixed number.
+    pub probes: Option<u32>,
+}
+
+impl Plan {
+    /// Bits per key at capacity.
+    #[must_use]
+    pub fn bits_per_key(&self) -> f64 {
+        self.bits as f64 / self.capacity as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    #[test]
+    fn any_two_or_three_numbers_give_the_rest() {
+        let full = Spec::sized(1_000_000, 0.01).bloom().unwrap();
+        assert_eq!((full.bits, full.probes, full.fpr_asked), (9_585_059, 7, 0.01));
+        assert!((full.fpr - 0.010039).abs() < 1e-6);
+        let solve = |spec: Spec| spec.bloom().unwrap();
+        let again = [
+            Spec::new().with_capacity(1_000_000).with_bits(9_585_059),
+            Spec::new().with_capacity(1_000_000).with_bits(9_585_059).with_probes(7),
+            Spec::new().with_bits(9_585_059).with_fpr(0.01),
+        ];
+        for spec in again {
+            let solved = solve(spec);
+            assert_eq!((solved.bits, solved.probes, solved.capacity), (9_585_059, 7, 1_000_000), "{spec:?}");
+        }
+        let by_probes = solve(Spec::sized(1_000_000, 0.01).with_probes(4));
+        assert!(by_probes.fpr <= 0.01 && by_probes.bits > full.bits);
+        assert!(solve(Spec::new().with_capacity(1_000_000).with_bits(by_probes.bits - 1).with_probes(4)).fpr > 0.01);
+        let capacity = solve(Spec::new().with_bits(by_probes.bits).with_fpr(0.01).with_probes(4)).capacity;
+        assert_eq!(capacity, 1_000_000);
+        let roomy = solve(Spec::sized(1_000_000, 0.01).with_bits(20_000_000));
+        assert!(roomy.probes < 7 && roomy.fpr <= 0.01, "the fewest probes that meet the rate");
+        let half = solve(Spec::new().with_capacity(1000).with_probes(10));
+        assert!((half.fpr * 1024.0 - 1.0).abs() < 1e-2);
+        let half = solve(Spec::new().with_bits(14_427).with_probes(10));
+        assert!((999..=1001).contains(&half.capacity));
+    }
+
+    #[test]
+    fn nonsense_is_refused_by_name_with_limit_and_way_out() {
+        let fpr = |p| Spec::sized(1000, p);
+        let cases = [
+            (fpr(f64::NAN), "a false-positive rate of NaN was asked for"),
+            (fpr(f64::INFINITY), "a false-positive rate of inf"),
+            (fpr(f64::NEG_INFINITY), "a false-positive rate of -inf"),
+            (fpr(0.0), "for no errors at all use an exact family"),
+            (fpr(1.0), "it must be below 1 and at least 2^-64"),
+            (fpr(5.0), "did you mean 5% (0.05)?"),
+            (fpr(-0.01), "a false-positive rate of -0.01"),
+            (fpr(1e-300), "a false-positive rate of 0.000"),
+            (fpr(5.4e-20), "at least 2^-64"),
+            (Spec::sized(0, 0.01), "a capacity of 0 keys was asked for; the least is 1"),
+            (Spec::sized(1 << 63, 0.01), "a capacity of 9223372036854775808 keys was asked for; the limit is 281474976710656; split the set"),
+            (Spec::sized(u64::MAX, 0.01), "split the set"),
+            (Spec::sized(1 << 48, 0.01), "the limit is 281474976710656"),
+            (Spec::new().with_bits(0).with_fpr(0.01), "0 bits were asked for; the least is 1"),
+            (Spec::new().with_bits(u64::MAX).with_fpr(0.01), "the limit is 281474976710656"),
+            (Spec::sized(1000, 0.01).with_probes(0), "0 probes were asked for; it must be 1 to 64"),
+            (Spec::sized(1000, 0.01).with_probes(65), "it must be 1 to 64"),
+            (Spec::new(), "too little to size a filter"),
+            (Spec::new().with_capacity(5), "too little to size a filter"),
+            (Spec::new().with_bits(5), "too little to size a filter"),
+            (Spec::new().with_fpr(0.5).with_probes(3), "too little to size a filter"),
+            (Spec::sized(1000, 0.01).with_bits(9586).with_probes(7), "leave out the one to be computed"),
+            (Spec::sized(1000, 0.01).with_bits(5000), "5000 bits cannot give that"),
+        ];
+        for (spec, text) in cases {
+            let message = spec.bloom().expect_err(text).to_string();
+            assert!(message.contains(text), "{spec:?} says: {message}");
+        }
+        let error = Spec::sized(1000, 0.01).with_bits(5000).bloom().unwrap_err();
+        let SpecError::Unreachable { needed, .. } = error else { panic!("{error}") };
+        assert!(Spec::sized(1000, 0.01).with_bits(needed).bloom().is_ok());
+        assert!(Spec::sized(1000, 0.01).with_bits(needed - 1).bloom().is_err());
+    }
+
+    #[test]
+    fn the_edges_that_make_sense_are_granted() {
+        for (n, p) in [(1, 0.5), (1, 0.999_999), (1, MIN_FPR), (1 << 40, 0.01), (1 << 41, MIN_FPR)] {
+            let sized = Spec::sized(n, p).bloom().unwrap();
+            assert!(sized.bits >= 1 && (1..=MAX_PROBES).contains(&sized.probes));
+            assert!(sized.fpr <= p * 1.3 + 1e-12, "{n} keys at {p}: {sized:?}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What filters can do, as small capabilities. A family implements only what is true of it.
+//!
+//! Concrete types have inherent methods of the same names, so that using one filter needs no import.
+//! These traits are for code over many families: tests, benchmarks, programs that learn the family
+//! from a file.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::num::NonZeroU16;
+
+use crate::error::{Full, Mismatch};
+use crate::family::AnyFilter;
+use crate::hash::{Digest, Hashing};
+
+/// What every filter does. `false` is certain; `true` means *perhaps*.
+pub trait Filter {
+    /// Scheme and seed: two filters agree only if these do.
+    fn hashing(&self) -> Hashing;
+
+    /// Asks for a key by its digest.
+    fn contains_digest(&self, digest: Digest) -> bool;
+
+    /// Asks for a key by its bytes.
+    fn contains(&self, key: &[u8]) -> bool {
+        self.contains_digest(self.hashing().digest(key))
+    }
+
+    /// Asks for many keys; appends one answer each.
+    ///
+    /// One virtual call buys the whole loop: families override it with a prefetching kernel, so that
+    /// the price of `dyn` is per batch, not per key.
+    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
+        hits.extend(digests.iter().map(|&digest| self.contains_digest(digest)));
+    }
+}
+
+/// Was the key certainly new, or perhaps already there? (A bare `bool` is read both ways.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Insertion {
+    /// It was not in before.
+    New,
+    /// It may have been in before; in an exact set it was.
+    Perhaps,
+}
+
+impl Insertion {
+    /// [`New`](Insertion::New) if something changed.
+    #[must_use]
+    #[inline]
+    pub const fn new_if(changed: bool) -> Self {
+        if changed { Self::New } else { Self::Perhaps }
+    }
+}
+
+/// Keys can be inserted one after the other.
+pub trait Insert: Filter {
+    /// Inserts a key by its digest.
+    ///
+    /// # Errors
+    /// [`Full`] if there is no room; then nothing has changed.
+    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full>;
+
+    /// Inserts many keys in order; appends one outcome each. A repeat inside the batch is
+    /// [`Insertion::Perhaps`].
+    ///
+    /// # Errors
+    /// [`Full`] says how many went in before the one that did not.
+    fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
+        for (done, &digest) in digests.iter().enumerate() {
+            outcomes
+                .push(self.insert_digest(digest).map_err(|full| Full { inserted: done as u64, ..full })?);
+        }
+        Ok(())
+    }
+}
+
+/// Keys can be removed again. Removing a key that was never inserted can make *other* keys vanish,
+/// unless the set is exact.
+pub trait Remove: Insert {
+    /// Removes a key by its digest. `false`: it was certainly not in, and nothing has changed.
+    fn remove_digest(&mut self, digest: Digest) -> bool;
+}
+
+/// Keys are counted: at least the true count, until a cell reaches the family's documented ceiling.
+pub trait Count: Filter {
+    /// How often the key was inserted, perhaps.
+    fn count_digest(&self, digest: Digest) -> u64;
+}
+
+/// What a filter of many sets says about a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Labels {
+    /// It is certainly in none of the sets.
+    None,
+    /// It is perhaps in this one.
+    One(NonZeroU16),
+    /// It is perhaps in each or in some of these.
+    Several(Vec<NonZeroU16>),
+}
+
+/// Many sets in one filter: the answer is *which* set, so there is no plain insert.
+pub trait Label: Filter {
+    /// Inserts a key into a set.
+    fn insert_labelled(&mut self, digest: Digest, area: NonZeroU16);
+
+    /// Which sets the key is perhaps in.
+    fn label_digest(&self, digest: Digest) -> Labels;
+}
+
+/// Union: afterwards `self` holds every key of both.
+pub trait Merge: Filter {
+    /// Merges a filter of the same type, size and hashing into this one.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference; then nothing has changed.
+    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch>;
+}
+
+/// Intersection: afterwards `self` still holds every key that was in both.
+pub trait Intersect: Filter {
+    /// Keeps what is in a filter of the same type, size and hashing too.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference; then nothing has changed.
+    fn intersect_from(&mut self, other: &dyn Any) -> Result<(), Mismatch>;
+}
+
+/// Difference: afterwards `self` holds the keys that were in it and not in the other. Exact sets only:
+/// in a filter, clearing another's bits would lose keys of one's own.
+pub trait Subtract: Filter {
+    /// Removes every key of a set of the same type and hashing.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference; then nothing has changed.
+    fn subtract_from(&mut self, other: &dyn Any) -> Result<(), Mismatch>;
+}
+
+/// A filter under construction that many threads insert into at once.
+pub trait SharedInsert: Send + Sync {
+    /// Scheme and seed.
+    fn hashing(&self) -> Hashing;
+
+    /// Inserts many keys.
+    fn insert_batch(&self, digests: &[Digest]);
+
+    /// The finished filter: the same bytes, whatever the threads did when.
+    fn finish(self: Box<Self>) -> Box<dyn AnyFilter>;
+}

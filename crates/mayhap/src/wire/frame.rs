@@ -1,0 +1,377 @@
+//! The header, and the frame around a payload.
+
+use alloc::vec::Vec;
+use core::ops::BitOr;
+
+use super::{Fields, checksum};
+use crate::bits::Bytes;
+use crate::error::DecodeError;
+use crate::hash::{Hashing, HashingProblem, Secret, StoredHashing};
+
+/// Header, payload and sections start on multiples of this, so that a map can start there too.
+pub const PAGE: usize = 4096;
+
+/// No header is longer: parameters and the list of sections are small. Checked before it is read.
+pub const MAX_HEADER: usize = 1 << 20;
+
+const MAGIC: [u8; 4] = *b"MYHP";
+const FORMAT: u16 = 1;
+
+/// Where the parameters start.
+const FIXED: usize = 96;
+const SECTION: usize = 32;
+/// The header's own checksum, in its last bytes.
+const SUM: usize = 8;
+
+/// Where the flags stand.
+const FLAGS_AT: usize = 8;
+
+/// What is out of the ordinary about a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flags(u32);
+
+impl Flags {
+    /// Nothing.
+    pub const NONE: Self = Self(0);
+    /// The number of insert calls is unknown: the filter was merged or intersected.
+    pub const UNCOUNTED: Self = Self(1);
+    /// A writer is at work in the payload, or died there: counts and payload checksum are void.
+    pub const WRITING: Self = Self(2);
+    /// There is no payload checksum: the payload was updated in place. The counts are right.
+    pub const UNSUMMED: Self = Self(4);
+
+    const KNOWN: u32 = 7;
+
+    /// Whether all of these are set.
+    #[must_use]
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// A stretch of the file with its checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// From the start of the file; a multiple of [`PAGE`].
+    pub offset: u64,
+    /// In bytes.
+    pub length: u64,
+    /// xxh3-64 of the bytes.
+    pub checksum: u64,
+}
+
+impl Extent {
+    /// Its end, or `None` beyond 2^64.
+    fn end(&self) -> Option<u64> {
+        self.offset.checked_add(self.length)
+    }
+
+    /// The first page behind it; at the end of the number range if there is none.
+    pub(super) fn end_page(&self) -> u64 {
+        self.end().and_then(|end| end.checked_next_multiple_of(PAGE as u64)).unwrap_or(u64::MAX)
+    }
+
+    fn range(&self) -> Option<core::ops::Range<usize>> {
+        Some(usize::try_from(self.offset).ok()?..usize::try_from(self.end()?).ok()?)
+    }
+}
+
+/// Everything that the header says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The family's id.
+    pub family: u16,
+    /// What is out of the ordinary.
+    pub flags: Flags,
+    /// The hash function and its seed.
+    pub hashing: StoredHashing,
+    /// The id of the probing rule.
+    pub probing: u8,
+    /// Insert calls, if known.
+    pub inserted: Option<u64>,
+    /// Set bits or occupied cells, if known.
+    pub ones: Option<u64>,
+    /// The family's parameters.
+    pub params: Vec<u8>,
+    /// Where the payload is.
+    pub payload: Extent,
+    /// Where the sections are, with their ids.
+    pub sections: Vec<(u32, Extent)>,
+}
+
+impl Header {
+    /// The length of a header with so many bytes of parameters and so many sections.
+    pub(super) fn length_for(params: usize, sections: usize) -> usize {
+        (FIXED + params + sections * SECTION + SUM).next_multiple_of(PAGE)
+    }
+
+    /// How many bytes the header takes, from the first bytes of a file: read so many, then decode.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if these are not the first bytes of a mayhap file that this version reads.
+    pub fn length(start: &[u8]) -> Result<usize, DecodeError> {
+        let mut fields = Fields::new(start);
+        let found = fields.bytes("magic")?;
+        if found != MAGIC {
+            return Err(DecodeError::Magic { found });
+        }
+        let found = fields.u16("format version")?;
+        if found != FORMAT {
+            return Err(DecodeError::Version { found });
+        }
+        fields.bytes::<34>("header")?;
+        let length = fields.u32("header length")? as usize;
+        if length == 0 || !length.is_multiple_of(PAGE) || length > MAX_HEADER {
+            return Err(DecodeError::Value { field: "header length", found: length as u64 });
+        }
+        Ok(length)
+    }
+
+    /// Decodes and checks a header. `start` must hold all of it; `total` is the length of the file.
+    ///
+    /// # Errors
+    /// [`DecodeError`]; nothing has been allocated that the bytes at hand do not pay for.
+    pub fn decode(start: &[u8], total: u64) -> Result<Self, DecodeError> {
+        let length = Self::length(start)?;
+        let header = start.get(..length).ok_or(DecodeError::Truncated {
+            field: "header",
+            needed: length as u64,
+            available: start.len() as u64,
+        })?;
+        let (body, stored) = header.split_last_chunk::<SUM>().expect("a header is at least a page");
+        let (stored, computed) = (u64::from_le_bytes(*stored), checksum(body));
+        if stored != computed {
+            return Err(DecodeError::Checksum { field: "header", stored, computed });
+        }
+
+        let mut fields = Fields::new(body);
+        fields.bytes::<6>("magic")?;
+        let family = fields.u16("family")?;
+        let flags = fields.u32("flags")?;
+        if flags & !Flags::KNOWN != 0 {
+            return Err(DecodeError::Flags { found: flags & !Flags::KNOWN });
+        }
+        let flags = Flags(flags);
+        let (scheme, version) = (fields.u8("hashing")?, fields.u8("hashing version")?);
+        let probing = fields.u8("probing")?;
+        if fields.u8("reserved byte")? != 0 {
+            return Err(DecodeError::Padding { field: "reserved byte" });
+        }
+        let (seed, key_id) = (fields.u128("seed")?, fields.u64("key id")?);
+        let hashing = StoredHashing { scheme, version, seed, key_id };
+        fields.u32("header length")?;
+        let params = fields.u32("length of the parameters")? as usize;
+        let sections = fields.u32("number of sections")? as usize;
+        fields.zero_u32("reserved word")?;
+        let payload = extent(&mut fields)?;
+        let (inserted, ones) = (fields.u64("insert calls")?, fields.u64("set bits")?);
+
+        // Both fit 32 bits, so the product fits 64; the header's length has been checked already.
+        let needed = FIXED as u64 + params as u64 + sections as u64 * SECTION as u64 + SUM as u64;
+        if needed.next_multiple_of(PAGE as u64) != length as u64 {
+            return Err(DecodeError::Length { field: "header", expected: needed, found: length as u64 });
+        }
+        let (params, mut rest) = fields.rest().split_at(params);
+        let mut directory = Vec::with_capacity(sections);
+        for _ in 0..sections {
+            let mut fields = Fields::new(rest);
+            let id = fields.u32("section id")?;
+            fields.zero_u32("section padding")?;
+            directory.push((id, extent(&mut fields)?));
+            rest = fields.rest();
+        }
+        if rest.iter().any(|&byte| byte != 0) {
+            return Err(DecodeError::Padding { field: "end of the header" });
+        }
+
+        let void = flags.contains(Flags::WRITING);
+        let header = Self {
+            family,
+            flags,
+            hashing,
+            probing,
+            inserted: (!void && !flags.contains(Flags::UNCOUNTED)).then_some(inserted),
+            ones: (!void).then_some(ones),
+            params: params.to_vec(),
+            payload,
+            sections: directory,
+        };
+        header.check_layout(length as u64, total)?;
+        Ok(header)
+    }
+
+    /// The layout is canonical: payload and sections follow each other without gaps beyond a page,
+    /// and fill the file to its end. So no two parts overlap and nothing hides between them.
+    fn check_layout(&self, header: u64, total: u64) -> Result<(), DecodeError> {
+        let parts = core::iter::once(("payload", &self.payload))
+            .chain(self.sections.iter().map(|(_, extent)| ("section", extent)));
+        let mut expected = header;
+        let mut end = header;
+        for (field, extent) in parts {
+            if extent.offset != expected {
+                return Err(DecodeError::Value { field: "offset of a part", found: extent.offset });
+            }
+            end = extent.end().filter(|&end| end <= total).ok_or(DecodeError::Truncated {
+                field,
+                needed: extent.length,
+                available: total.saturating_sub(extent.offset),
+            })?;
+            expected = extent.end_page();
+        }
+        match total - end {
+            0 => Ok(()),
+            bytes => Err(DecodeError::Trailing { bytes }),
+        }
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let length = Self::length_for(self.params.len(), self.sections.len());
+        let mut out = Vec::with_capacity(length);
+        out.extend(MAGIC);
+        out.extend(FORMAT.to_le_bytes());
+        out.extend(self.family.to_le_bytes());
+        out.extend(self.flags.0.to_le_bytes());
+        out.extend([self.hashing.scheme, self.hashing.version, self.probing, 0]);
+        out.extend(self.hashing.seed.to_le_bytes());
+        out.extend(self.hashing.key_id.to_le_bytes());
+        for value in [length, self.params.len(), self.sections.len(), 0] {
+            out.extend((value as u32).to_le_bytes());
+        }
+        let Extent { offset, length: payload, checksum: sum } = self.payload;
+        for value in [offset, payload, sum, self.inserted.unwrap_or(0), self.ones.unwrap_or(0)] {
+            out.extend(value.to_le_bytes());
+        }
+        out.extend(&self.params);
+        for (id, extent) in &self.sections {
+            out.extend(u64::from(*id).to_le_bytes());
+            for value in [extent.offset, extent.length, extent.checksum] {
+                out.extend(value.to_le_bytes());
+            }
+        }
+        out.resize(length - SUM, 0);
+        let sum = checksum(&out);
+        out.extend(sum.to_le_bytes());
+        out
+    }
+}
+
+fn extent(fields: &mut Fields<'_>) -> Result<Extent, DecodeError> {
+    Ok(Extent {
+        offset: fields.u64("offset")?,
+        length: fields.u64("length")?,
+        checksum: fields.u64("checksum")?,
+    })
+}
+
+/// Sets the flag [`Flags::WRITING`] in a header that [`Header::decode`] has accepted, and renews its
+/// checksum. To be written and synced before the first change to the payload.
+pub fn mark_writing(header: &mut [u8]) {
+    header[FLAGS_AT] |= Flags::WRITING.0 as u8;
+    let body = header.len() - SUM;
+    let sum = checksum(&header[..body]);
+    header[body..].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// How much of the bytes is looked at before they are believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verify {
+    /// The header only: what a map of a large file can afford.
+    Header,
+    /// Everything.
+    All,
+}
+
+/// A file taken apart: header, payload, sections.
+#[derive(Debug)]
+pub struct Frame {
+    /// The header.
+    pub header: Header,
+    /// The payload.
+    pub payload: Bytes,
+    /// The sections with their ids. A family takes out those that it knows.
+    pub sections: Vec<(u32, Bytes)>,
+    /// Whether the payload's checksum has been compared (or there is none).
+    pub verified: bool,
+}
+
+impl Frame {
+    /// Takes a whole file apart. Nothing is copied.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with it.
+    pub fn parse(file: &Bytes, verify: Verify) -> Result<Self, DecodeError> {
+        let header = Header::decode(file.as_slice(), file.len() as u64)?;
+        let part = |extent: &Extent| {
+            let missing = DecodeError::Truncated {
+                field: "payload",
+                needed: extent.length,
+                available: file.len() as u64,
+            };
+            extent.range().and_then(|range| file.part(range)).ok_or(missing)
+        };
+        let payload = part(&header.payload)?;
+        let mut sections = Vec::with_capacity(header.sections.len());
+        let mut end = header.payload;
+        for (id, extent) in &header.sections {
+            // `check_layout` saw that the section starts on the next page, so neither sum overflows.
+            let from = end.offset + end.length;
+            let gap = Extent { offset: from, length: extent.offset - from, checksum: 0 };
+            if part(&gap)?.as_slice().iter().any(|&byte| byte != 0) {
+                return Err(DecodeError::Padding { field: "gap before a section" });
+            }
+            let bytes = part(extent)?;
+            verify_checksum("section", extent, &bytes)?;
+            sections.push((*id, bytes));
+            end = *extent;
+        }
+        let mut frame = Self { header, payload, sections, verified: false };
+        if verify == Verify::All {
+            frame.verify_payload()?;
+        }
+        Ok(frame)
+    }
+
+    /// The hashing that the header names, with the secret if it needs one.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if it is unknown, or the secret is missing or another one.
+    pub fn hashing(&self, secret: Option<&Secret>) -> Result<Hashing, DecodeError> {
+        let stored = self.header.hashing;
+        stored.unlock(secret).map_err(|problem| match problem {
+            HashingProblem::Unknown => {
+                DecodeError::Hashing { scheme: stored.scheme, version: stored.version }
+            }
+            HashingProblem::Seed => DecodeError::Value { field: "seed", found: stored.seed as u64 },
+            HashingProblem::SecretNeeded => DecodeError::SecretNeeded { key_id: stored.key_id },
+            HashingProblem::SecretWrong { given } => {
+                DecodeError::SecretWrong { needed: stored.key_id, given }
+            }
+        })
+    }
+
+    /// Reads the whole payload and compares its checksum, if it has one.
+    ///
+    /// # Errors
+    /// [`DecodeError::Checksum`].
+    pub fn verify_payload(&mut self) -> Result<(), DecodeError> {
+        let flags = self.header.flags;
+        if !flags.contains(Flags::WRITING) && !flags.contains(Flags::UNSUMMED) {
+            verify_checksum("payload", &self.header.payload, &self.payload)?;
+        }
+        self.verified = true;
+        Ok(())
+    }
+}
+
+fn verify_checksum(field: &'static str, extent: &Extent, bytes: &Bytes) -> Result<(), DecodeError> {
+    let (stored, computed) = (extent.checksum, checksum(bytes.as_slice()));
+    if stored == computed { Ok(()) } else { Err(DecodeError::Checksum { field, stored, computed }) }
+}

@@ -1,0 +1,15 @@
+//! The container of every family: a header of whole pages, the payload, sections. `docs/format.md`
+//! describes it byte by byte. Nothing here knows a family.
+
+mod frame;
+mod reader;
+mod writer;
+
+pub use frame::{Extent, Flags, Frame, Header, MAX_HEADER, PAGE, Verify, mark_writing};
+pub use reader::Fields;
+pub use writer::{Encoded, Params, Summing, Writer};
+
+/// Checksum of all parts of a file.
+pub fn checksum(bytes: &[u8]) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(bytes)
+}

@@ -1,0 +1,69 @@
+//! The steps of `cargo xtask test`, in order: what fails fastest comes first.
+
+use crate::cargo::{CLIPPY, Cargo, RUSTFMT};
+use crate::step::{Step, Work};
+use crate::{golden, unsafety};
+
+/// Every check of the project. With `all`, the tests are built for release and the slow ones run too.
+pub(crate) fn test(all: bool) -> Vec<Step> {
+    let cargo = |name, call| Step { name, work: Work::Cargo(call) };
+    // Plain `cargo test`: it is there wherever cargo is, and it runs the doctests, README included.
+    let tests = if all {
+        Cargo::line("test --workspace --all-features --release -- --include-ignored")
+            .with_env("MAYHAP_TEST_ALL", "1")
+    } else {
+        Cargo::line("test --workspace --all-features")
+    };
+    let mut steps = vec![
+        cargo("format", Cargo::line("fmt --all -- --check").needing(&RUSTFMT)),
+        cargo(
+            "lints",
+            Cargo::line("clippy --workspace --all-targets --all-features -- -D warnings").needing(&CLIPPY),
+        ),
+        // The lints saw all features at once; these are the other combinations.
+        cargo("library without std", Cargo::line("check -p mayhap --no-default-features")),
+        cargo(
+            "library without std, with serde",
+            Cargo::line("check -p mayhap --no-default-features --features serde"),
+        ),
+        cargo("library with default features", Cargo::line("check -p mayhap")),
+        cargo("tests", tests),
+        cargo(
+            "documentation",
+            Cargo::line("doc --workspace --no-deps").with_env("RUSTDOCFLAGS", "-D warnings"),
+        ),
+    ];
+    steps.extend(rules());
+    steps
+}
+
+/// The house rules that no lint covers.
+pub(crate) fn rules() -> Vec<Step> {
+    let rule = |name, check| Step { name, work: Work::Rule { check, rerun: "cargo xtask rules" } };
+    vec![
+        rule("house rule: unsafe only where it is allowed", unsafety::check),
+        rule("house rule: golden files are unchanged", golden::check),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commands(all: bool) -> Vec<String> {
+        test(all).iter().map(|step| step.work.rerun()).collect()
+    }
+
+    #[test]
+    fn all_replaces_the_test_run_and_nothing_else() {
+        let (plain, all) = (commands(false), commands(true));
+        let changed: Vec<_> = plain.iter().zip(&all).filter(|(plain, all)| plain != all).collect();
+        assert_eq!(plain.len(), all.len());
+        assert_eq!(changed.len(), 1);
+        assert_eq!(changed[0].0, "cargo test --workspace --all-features");
+        assert_eq!(
+            changed[0].1,
+            "MAYHAP_TEST_ALL=1 cargo test --workspace --all-features --release -- --include-ignored"
+        );
+    }
+}

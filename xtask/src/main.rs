@@ -1,0 +1,152 @@
+//! `cargo xtask`: the project's one entry point for people and CI.
+//!
+//! | file         | subject                                                          |
+//! |--------------|------------------------------------------------------------------|
+//! | `main.rs`    | the commands and their arguments                                 |
+//! | `checks.rs`  | which steps `cargo xtask test` takes, in order                   |
+//! | `step.rs`    | running steps: announce, time, stop at the first failure         |
+//! | `cargo.rs`   | one call of cargo, and the toolchain components it needs         |
+//! | `unsafety.rs`| house rule: `unsafe` appears only where it is allowed            |
+//! | `golden.rs`  | house rule: golden files are added, never changed; the manifests |
+//! | `tree.rs`    | where the repository is, and its files                           |
+//!
+//! Only the standard library is used, so that the first `cargo xtask` on a fresh machine starts in seconds.
+
+mod cargo;
+mod checks;
+mod golden;
+mod step;
+mod tree;
+mod unsafety;
+
+use std::process::ExitCode;
+
+use crate::cargo::Cargo;
+
+const HELP: &str = "\
+usage: cargo xtask <command>
+
+  test [--all]       every check of the project: format, lints, features, tests, docs, house rules
+                     --all: release build, and the slow tests too (sets MAYHAP_TEST_ALL=1)
+  rules              only the house rules: where `unsafe` may stand, golden files unchanged
+  golden             write golden files for families that lack one, and record them in the manifests
+  bench [--quick]    compare mayhap with other libraries; arguments go to mayhap-bench as they are
+  help               this text
+
+exit code: 0 all well, 1 a step failed, 2 the command line was not understood
+";
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Task {
+    Test { all: bool },
+    Rules,
+    Golden,
+    Bench { args: Vec<String> },
+    Help,
+}
+
+impl Task {
+    /// Reads the arguments after the program's name.
+    ///
+    /// # Errors
+    ///
+    /// A sentence about the first argument that was not understood.
+    fn parse(args: &[String]) -> Result<Self, String> {
+        let Some((command, rest)) = args.split_first() else {
+            return Err("expected a command".to_owned());
+        };
+        let task = match command.as_str() {
+            // Everything after `bench` belongs to mayhap-bench, `--help` included.
+            "bench" => return Ok(Self::Bench { args: rest.to_vec() }),
+            _ if rest.iter().any(|arg| arg == "--help" || arg == "-h") => return Ok(Self::Help),
+            "test" => match rest {
+                [flag, tail @ ..] if flag == "--all" => (Self::Test { all: true }, tail),
+                _ => (Self::Test { all: false }, rest),
+            },
+            "rules" => (Self::Rules, rest),
+            "golden" => (Self::Golden, rest),
+            "help" | "--help" | "-h" => (Self::Help, rest),
+            other => return Err(format!("unknown command `{other}`")),
+        };
+        match task {
+            (task, []) => Ok(task),
+            (_, [extra, ..]) => Err(format!("`{command}` does not take `{extra}`")),
+        }
+    }
+
+    /// Does it.
+    ///
+    /// # Errors
+    ///
+    /// What failed and what to do next, for a person to read.
+    fn run(self) -> Result<(), String> {
+        let root = tree::root();
+        match self {
+            Self::Test { all } => step::run_all("xtask test", &checks::test(all), &root),
+            Self::Rules => step::run_all("xtask rules", &checks::rules(), &root),
+            Self::Golden => golden::update(&root),
+            Self::Bench { args } => {
+                let fixed = ["run", "--release", "-p", "mayhap-bench", "--"].map(str::to_owned);
+                Cargo::new(fixed.into_iter().chain(args)).run(&root)
+            }
+            Self::Help => {
+                print!("{HELP}");
+                Ok(())
+            }
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    // Not `env::args`, which panics on arguments that are not Unicode.
+    let args: Vec<String> =
+        std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned()).collect();
+    match Task::parse(&args) {
+        Err(problem) => {
+            eprint!("xtask: {problem}\n\n{HELP}");
+            ExitCode::from(2)
+        }
+        Ok(task) => match task.run() {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(problem) => {
+                eprintln!("{problem}");
+                ExitCode::FAILURE
+            }
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Task, String> {
+        Task::parse(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn commands_are_understood() {
+        assert_eq!(parse("test"), Ok(Task::Test { all: false }));
+        assert_eq!(parse("test --all"), Ok(Task::Test { all: true }));
+        assert_eq!(parse("test --help"), Ok(Task::Help));
+        assert_eq!(parse("rules"), Ok(Task::Rules));
+        assert_eq!(parse("golden"), Ok(Task::Golden));
+        assert_eq!(parse("help"), Ok(Task::Help));
+    }
+
+    #[test]
+    fn bench_passes_everything_through() {
+        let args = vec!["--quick".to_owned(), "--help".to_owned()];
+        assert_eq!(parse("bench --quick --help"), Ok(Task::Bench { args }));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named() {
+        assert_eq!(parse(""), Err("expected a command".to_owned()));
+        assert_eq!(parse("tset"), Err("unknown command `tset`".to_owned()));
+        assert_eq!(parse("test --al"), Err("`test` does not take `--al`".to_owned()));
+        assert_eq!(parse("test --all x"), Err("`test` does not take `x`".to_owned()));
+        assert_eq!(parse("golden x"), Err("`golden` does not take `x`".to_owned()));
+    }
+}

@@ -1,0 +1,303 @@
+//! House rule: `unsafe` stands in [`ALLOWED`] and nowhere else, not even in tests and benches.
+//!
+//! The lint `unsafe_code` is denied, but any file may lift it for itself. This check reads every Rust file
+//! of the repository as the compiler does, without comments and literals, and reports the keyword
+//! `unsafe` and every attribute that lifts the lint.
+
+use std::fs;
+use std::path::Path;
+
+use crate::tree;
+
+/// Where `unsafe` may stand: a folder (ends with `/`) or a file.
+const ALLOWED: [&str; 2] = ["crates/mayhap/src/simd/", "crates/mayhap-store/src/map.rs"];
+
+/// Lint levels below `deny`.
+const LIFTING: [&str; 3] = ["allow", "expect", "warn"];
+
+/// Checks every Rust file of the repository.
+///
+/// # Errors
+///
+/// One line for each place that breaks the rule, as `file:line: what`.
+pub(crate) fn check(root: &Path) -> Result<(), String> {
+    let mut problems = Vec::new();
+    for name in tree::files(root)? {
+        if !name.ends_with(".rs") || is_allowed(&name) {
+            continue;
+        }
+        // Lossy: a file that is not UTF-8 is the compiler's business, its keywords are ours.
+        let source = fs::read(root.join(&name)).map_err(|error| format!("{name}: {error}"))?;
+        for (line, what) in findings(&String::from_utf8_lossy(&source)) {
+            problems.push(format!("{name}:{line}: {what}"));
+        }
+    }
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{}\nunsafe is allowed only in {}", problems.join("\n"), ALLOWED.join(" and ")))
+    }
+}
+
+fn is_allowed(name: &str) -> bool {
+    ALLOWED.iter().any(|place| if place.ends_with('/') { name.starts_with(place) } else { name == *place })
+}
+
+/// Line number (from 1) and description of each use of `unsafe`, and of each lifting of its lint.
+fn findings(source: &str) -> Vec<(usize, String)> {
+    let code = code_only(source);
+    let mut found = Vec::new();
+    // For each bracket that is open here, the word before it: `allow(a, b(c` gives `allow`, `b`.
+    let mut open: Vec<&str> = Vec::new();
+    let mut previous = "";
+    let mut line = 1;
+    for token in tokens(&code) {
+        match token {
+            "\n" => {
+                line += 1;
+                continue; // a line break does not part a word from its bracket
+            }
+            "(" | "[" | "{" => open.push(previous),
+            ")" | "]" | "}" => {
+                open.pop();
+            }
+            "unsafe" => found.push((line, "unsafe".to_owned())),
+            "unsafe_code" => {
+                if let Some(level) = open.last().filter(|level| LIFTING.contains(level)) {
+                    found.push((line, format!("{level}(unsafe_code)")));
+                }
+            }
+            _ => {}
+        }
+        previous = token;
+    }
+    found
+}
+
+/// Words, line breaks, and all other characters but white space one by one.
+fn tokens(code: &str) -> impl Iterator<Item = &str> {
+    let mut rest = code;
+    std::iter::from_fn(move || {
+        rest = rest.trim_start_matches(|c: char| c.is_whitespace() && c != '\n');
+        let first = rest.chars().next()?;
+        let end =
+            if is_word(first) { rest.find(|c| !is_word(c)).unwrap_or(rest.len()) } else { first.len_utf8() };
+        let (token, after) = rest.split_at(end);
+        rest = after;
+        Some(token)
+    })
+}
+
+fn is_word(c: char) -> bool {
+    c == '_' || c.is_alphanumeric()
+}
+
+/// `source` without comments, strings, characters and raw identifiers: a space stands for each.
+/// Line breaks stay, so that lines keep their numbers.
+fn code_only(source: &str) -> String {
+    let mut code = String::with_capacity(source.len());
+    let mut rest = source;
+    while let Some(first) = rest.chars().next() {
+        let (length, is_code) = if let Some(length) = not_code(rest) {
+            (length, false)
+        } else if is_word(first) {
+            // The whole word: the `r` of `for` begins no raw string.
+            (rest.find(|c| !is_word(c)).unwrap_or(rest.len()), true)
+        } else {
+            (first.len_utf8(), true)
+        };
+        let (piece, after) = rest.split_at(length);
+        if is_code {
+            code.push_str(piece);
+        } else {
+            code.push(' ');
+            code.extend(piece.chars().filter(|&c| c == '\n'));
+        }
+        rest = after;
+    }
+    code
+}
+
+/// The length of the comment, literal or raw identifier at the start of `text`, if one is there.
+fn not_code(text: &str) -> Option<usize> {
+    if text.starts_with("//") {
+        return Some(text.find('\n').unwrap_or(text.len()));
+    }
+    if text.starts_with("/*") {
+        return Some(block_comment(text));
+    }
+    if text.starts_with('"') {
+        return Some(closed_by(text, '"'));
+    }
+    if text.starts_with('\'') {
+        return character(text);
+    }
+    // `b"…"`, `c"…"` and `b'…'` need no rule: the letter is a word of its own, then comes the literal.
+    let raw = ["r", "br", "cr"].into_iter().find_map(|prefix| text.strip_prefix(prefix))?;
+    let prefix = text.len() - raw.len();
+    let hashes = raw.len() - raw.trim_start_matches('#').len();
+    let body = &raw[hashes..];
+    if let Some(body) = body.strip_prefix('"') {
+        let end = format!("\"{}", "#".repeat(hashes));
+        let inside = body.find(&end).map_or(body.len(), |at| at + end.len());
+        return Some(prefix + hashes + 1 + inside);
+    }
+    // `r#unsafe` is a name.
+    let is_name = hashes == 1 && body.starts_with(is_word);
+    is_name.then(|| prefix + 1 + body.find(|c| !is_word(c)).unwrap_or(body.len()))
+}
+
+/// The length of the block comment at the start of `text`; they nest.
+fn block_comment(text: &str) -> usize {
+    let mut depth = 0;
+    let mut at = 0;
+    while let Some(next) = text[at..].find(['/', '*']).map(|found| at + found) {
+        let pair = text.as_bytes().get(next..next + 2);
+        match pair {
+            Some(b"/*") => depth += 1,
+            Some(b"*/") => depth -= 1,
+            _ => {
+                at = next + 1;
+                continue;
+            }
+        }
+        at = next + 2;
+        if depth == 0 {
+            return at;
+        }
+    }
+    text.len()
+}
+
+/// The length of the literal that starts with `quote` and ends with the next one not after a backslash.
+fn closed_by(text: &str, quote: char) -> usize {
+    let mut chars = text.char_indices().skip(1);
+    while let Some((at, c)) = chars.next() {
+        if c == '\\' {
+            chars.next();
+        } else if c == quote {
+            return at + c.len_utf8();
+        }
+    }
+    text.len()
+}
+
+/// The length of the character literal at the start of `text`; `None` for a lifetime such as `'a`.
+fn character(text: &str) -> Option<usize> {
+    let mut chars = text.char_indices().skip(1);
+    let (_, first) = chars.next()?;
+    if first == '\\' {
+        return Some(closed_by(text, '\''));
+    }
+    // One character, then the closing quote. A lifetime has no closing quote there.
+    chars.next().filter(|&(_, c)| c == '\'').map(|(at, _)| at + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lines with findings.
+    fn lines(source: &str) -> Vec<usize> {
+        findings(source).into_iter().map(|(line, _)| line).collect()
+    }
+
+    #[test]
+    fn the_keyword_is_found_wherever_code_stands() {
+        assert_eq!(lines("fn f() {\n    unsafe { g() }\n}"), [2]);
+        assert_eq!(lines("unsafe impl Send for X {}"), [1]);
+        assert_eq!(lines("#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn f() {}"), [1, 2]);
+        assert_eq!(lines("macro_rules! m { () => {unsafe{}} }"), [1]);
+    }
+
+    #[test]
+    fn comments_do_not_count() {
+        for source in [
+            "// unsafe",
+            "/// unsafe { }\nfn f() {}",
+            "//! unsafe",
+            "/* unsafe */",
+            "/* /* unsafe */ unsafe */",
+            "/*/ unsafe */",
+            "/** unsafe\nunsafe */ fn f() {}",
+            "/* unsafe, never closed",
+        ] {
+            assert_eq!(lines(source), [0; 0], "{source}");
+        }
+    }
+
+    #[test]
+    fn literals_do_not_count() {
+        for source in [
+            r#"let s = "unsafe";"#,
+            r#"let s = "\"unsafe";"#,
+            r#"let s = "\\"; let t = "unsafe";"#,
+            "let s = \"\nunsafe\n\";",
+            r##"let s = r"\"; let t = "unsafe";"##,
+            r###"let s = r#"" unsafe "#;"###,
+            r###"let s = br##""# unsafe "##;"###,
+            r#"let s = cr"unsafe";"#,
+            r#"let s = b"unsafe";"#,
+            r#"let s = ('"', "unsafe", '"');"#,
+            r#"let s = ('\'', "unsafe", '\u{22}', b'"', "unsafe");"#,
+            r#"let s = ('é', "unsafe", '\\', "unsafe");"#,
+        ] {
+            assert_eq!(lines(source), [0; 0], "{source}");
+        }
+    }
+
+    #[test]
+    fn other_words_do_not_count() {
+        assert_eq!(lines("fn is_unsafe(unsafe_cell: UnsafeCell<u8>, unsafe2: u8, r#unsafe: u8) {}"), [0; 0]);
+    }
+
+    #[test]
+    fn code_after_what_does_not_count_is_read_again() {
+        assert_eq!(lines("/* a */ unsafe {} // b"), [1]);
+        assert_eq!(lines("/* a\nb */\nunsafe {}"), [3]);
+        assert_eq!(lines("let s = \"a\nb\"; unsafe {}"), [2]);
+        assert_eq!(lines("let s = r#\"a\n\"b\"#; unsafe {}"), [2]);
+        assert_eq!(lines("let s = '\"'; unsafe {} let t = '\"';"), [1]);
+        assert_eq!(lines(r#"let s = "\\"; unsafe {} "";"#), [1]);
+        assert_eq!(lines("let s = \"a\\\n  b\";\nunsafe {}"), [3]);
+    }
+
+    #[test]
+    fn lifetimes_and_labels_are_not_characters() {
+        assert_eq!(lines("fn f<'a>(x: &'a u8, y: &'a u8) { unsafe {} }"), [1]);
+        assert_eq!(lines("'l: loop { unsafe {} break 'l; }"), [1]);
+        assert_eq!(lines("impl X<'_, '_> { unsafe fn f() {} }"), [1]);
+    }
+
+    #[test]
+    fn words_that_end_like_a_prefix_begin_no_raw_string() {
+        assert_eq!(lines(r#"m!(for"\""); unsafe {} "";"#), [1]);
+        assert_eq!(lines("let r = 1; let br = r; unsafe {}"), [1]);
+    }
+
+    #[test]
+    fn lifting_the_lint_is_found() {
+        let found = |source| findings(source).into_iter().map(|(_, what)| what).collect::<Vec<_>>();
+        assert_eq!(found("#![allow(unsafe_code)]"), ["allow(unsafe_code)"]);
+        assert_eq!(found("#[allow(dead_code, unsafe_code)]"), ["allow(unsafe_code)"]);
+        assert_eq!(found("#[allow\n(\n    unsafe_code, // why\n)]"), ["allow(unsafe_code)"]);
+        assert_eq!(found("#[cfg_attr(test, allow(unsafe_code))]"), ["allow(unsafe_code)"]);
+        assert_eq!(found("#[expect(unsafe_code, reason = \"(\")]"), ["expect(unsafe_code)"]);
+        assert_eq!(found("#![warn(unsafe_code)]"), ["warn(unsafe_code)"]);
+    }
+
+    #[test]
+    fn keeping_the_lint_is_fine() {
+        assert_eq!(lines("#![deny(unsafe_code)]\n#![forbid(unsafe_code)]\n#![allow(dead_code)]"), [0; 0]);
+        assert_eq!(lines("// #![allow(unsafe_code)]\nmod unsafe_code;"), [0; 0]);
+    }
+
+    #[test]
+    fn only_the_named_places_are_allowed() {
+        assert!(is_allowed("crates/mayhap/src/simd/avx2.rs"));
+        assert!(is_allowed("crates/mayhap-store/src/map.rs"));
+        assert!(!is_allowed("crates/mayhap/src/simd.rs"));
+        assert!(!is_allowed("crates/mayhap-store/src/map.rs.rs"));
+        assert!(!is_allowed("crates/mayhap/src/lib.rs"));
+    }
+}
