@@ -1,2 +1,74 @@
-//! placeholder
-fn main() {}
+//! The `mayhap` command: is this key in the set? "No", or "mayhap".
+
+mod args;
+mod cmd;
+mod input;
+mod keys;
+mod numbers;
+mod progress;
+mod report;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+
+/// Something matched, or all went well.
+pub(crate) const YES: u8 = 0;
+/// Nothing matched, or something did not hold.
+pub(crate) const NO: u8 = 1;
+/// Bad arguments, bad input, or the system refused.
+const ERROR: u8 = 2;
+
+fn main() -> ExitCode {
+    let Cli { common, command } = Cli::parse();
+    ignore_file_size_signal();
+    let outcome = match command {
+        Command::Dedup(args) => cmd::dedup::run(&args, &common),
+        Command::Build(args) => cmd::build::run(&args, &common),
+        Command::Add(args) => cmd::add::run(&args, &common),
+        Command::Remove(args) => cmd::remove::run(&args, &common),
+        Command::Check(args) => cmd::check::run(&args, &common),
+        Command::Test(args) => cmd::test::run(&args, &common),
+        Command::Info(args) => cmd::info::run(&args),
+        Command::Merge(args) => cmd::merge::run(&args, &common),
+        Command::Calc(args) => cmd::calc::run(&args),
+        Command::Families(args) => cmd::families::run(&args),
+        Command::Sort(args) => cmd::sort::run(&args, &common),
+        Command::Demo(args) => cmd::demo::run(&args),
+        Command::Completions(args) => cmd::completions::run(&args),
+        Command::Man(args) => cmd::man::run(&args),
+    };
+    match outcome.and_then(|status| Ok(io::stdout().flush().map(|()| status)?)) {
+        Ok(status) => ExitCode::from(status),
+        // Whoever reads us has seen enough: `mayhap dedup | head -1` is no error.
+        Err(error) if is_closed_pipe(&error) => ExitCode::from(YES),
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "mayhap: {error:#}");
+            ExitCode::from(ERROR)
+        }
+    }
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let closed = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| {
+        cause.downcast_ref::<io::Error>().is_some_and(closed)
+            || cause
+                .downcast_ref::<serde_json::Error>()
+                .is_some_and(|e| e.io_error_kind() == Some(io::ErrorKind::BrokenPipe))
+    })
+}
+
+/// A write beyond the limit on file sizes should be an error like a full disk, so that temporary files
+/// are removed; by default the signal would end the program first.
+fn ignore_file_size_signal() {
+    #[cfg(unix)]
+    {
+        let caught = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+        // If it cannot be registered the default stays, which is no reason to stop.
+        let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, caught);
+    }
+}

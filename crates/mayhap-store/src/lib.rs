@@ -1,1 +1,31 @@
-//! placeholder
+//! Filter files for every door: open by map or by read, lock, replace atomically, update in place.
+//!
+//! - [`open`] a filter. A map reads one page of a 10 GiB file and the pages that the questions touch;
+//!   a read takes all of it and checks all of it.
+//! - [`write`] a filter. The name always means a whole file: the old one or the new one.
+//! - [`update`] a filter under a lock: small files are replaced, large ones of a family that can are
+//!   changed where they lie.
+//! - [`Spool`] digests whose number is not known yet.
+//!
+//! ```
+//! use mayhap::{Bloom, Filter};
+//! use mayhap_store::{Access, open, write};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("seen.mayhap");
+//! let mut seen = Bloom::new(1000, 0.01)?;
+//! seen.insert("a");
+//! write(&path, &seen)?;
+//! assert!(open(&path, Access::Map, None)?.filter.contains(b"a"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod error;
+mod file;
+mod lock;
+mod map;
+mod spool;
+
+pub use error::StoreError;
+pub use file::{Access, Checked, Opened, UpdateError, decode, open, update, write};
+pub use spool::Spool;

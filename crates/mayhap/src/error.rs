@@ -358,7 +358,11 @@ impl fmt::Display for DecodeError {
             }
             Self::Trailing { bytes } => write!(f, "{bytes} bytes follow the end of the filter"),
             Self::Magic { found } => {
-                write!(f, "not a mayhap file: it starts with \"{}\" instead of \"MYHP\"", found.escape_ascii())
+                write!(
+                    f,
+                    "not a mayhap file: it starts with \"{}\" instead of \"MYHP\"",
+                    found.escape_ascii()
+                )
             }
             Self::Version { found } => write!(
                 f,
@@ -368,7 +372,9 @@ impl fmt::Display for DecodeError {
             Self::Hashing { scheme, version } => {
                 write!(f, "unknown hash function: id {scheme}, version {version}; update mayhap")
             }
-            Self::Probing { found } => write!(f, "unknown probing rule {found} for this family; update mayhap"),
+            Self::Probing { found } => {
+                write!(f, "unknown probing rule {found} for this family; update mayhap")
+            }
             Self::Flags { found } => write!(f, "unknown flags {found:#x}; update mayhap"),
             Self::Section { found } => write!(f, "unknown section {found}; update mayhap"),
             Self::Value { field, found } => write!(f, "{field} is {found}, which no writer gives it"),

@@ -7,7 +7,9 @@ use core::any::Any;
 use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
 use crate::hash::{Digest, Hashing};
 use crate::spec::{Plan, Spec};
-use crate::traits::{Count, Filter, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract};
+use crate::traits::{
+    Count, Filter, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract,
+};
 use crate::wire::{Encoded, Frame, Summing, Writer};
 
 /// How many keys are hashed before the filter is asked: enough to keep several cache misses in
@@ -98,6 +100,9 @@ pub type MakeEmpty = fn(&Spec) -> Result<Box<dyn AnyFilter>, SpecError>;
 /// Makes an empty filter that many threads fill.
 pub type MakeShared = fn(&Spec) -> Result<Box<dyn SharedInsert>, SpecError>;
 
+/// Makes a filter of the parts of a file.
+pub type Decode = fn(&mut Frame, Hashing) -> Result<Box<dyn AnyFilter>, DecodeError>;
+
 /// How a filter of a family comes to be.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -126,9 +131,9 @@ pub struct Family {
     /// What it would build, without building it.
     pub plan: fn(&Spec) -> Result<Plan, SpecError>,
     /// A filter from the parts of a file. Takes the sections that it knows out of the frame.
-    pub decode: fn(&mut Frame, Hashing) -> Result<Box<dyn AnyFilter>, DecodeError>,
-    /// Whether a filter decoded from exclusive bytes writes every insert there, so that a mapped file
-    /// is updated where it lies.
+    pub decode: Decode,
+    /// Whether a filter decoded from exclusive bytes writes every insert there and no insert fails, so
+    /// that a mapped file can be updated where it lies.
     pub in_place: bool,
 }
 
@@ -235,8 +240,21 @@ impl Report {
 /// A filter as it stands in a file: header, payload, sections.
 #[must_use]
 pub fn encode(filter: &dyn AnyFilter, summing: Summing) -> Encoded<'_> {
+    encode_with(filter, summing, &[])
+}
+
+/// The same with further sections, such as the metadata of the file that the filter came from.
+#[must_use]
+pub fn encode_with<'a>(
+    filter: &'a dyn AnyFilter,
+    summing: Summing,
+    sections: &[(u32, &'a [u8])],
+) -> Encoded<'a> {
     let mut writer = Writer::new(filter.family().id, filter.hashing().stored());
     filter.encode(&mut writer);
+    for &(id, bytes) in sections {
+        writer.section(id, bytes);
+    }
     writer.finish(summing)
 }
 
@@ -264,9 +282,7 @@ pub fn combine(ours: &mut dyn AnyFilter, theirs: &dyn AnyFilter, how: Combine) -
     let unsupported = |operation| Error::Unsupported { family, operation };
     match how {
         Combine::Union => ours.as_merge().ok_or(unsupported("merge"))?.merge_from(theirs),
-        Combine::Intersection => {
-            ours.as_intersect().ok_or(unsupported("intersect"))?.intersect_from(theirs)
-        }
+        Combine::Intersection => ours.as_intersect().ok_or(unsupported("intersect"))?.intersect_from(theirs),
         Combine::Difference => ours.as_subtract().ok_or(unsupported("subtract"))?.subtract_from(theirs),
     }?;
     Ok(())

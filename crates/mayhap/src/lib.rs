@@ -55,7 +55,7 @@ pub mod traits;
 pub mod wire;
 
 pub use error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
-pub use family::{AnyFilter, Combine, Family, Report, combine, encode};
+pub use family::{AnyFilter, Combine, Family, Report, combine, encode, encode_with};
 pub use filters::bloom::{AtomicBloom, Bloom, Measured};
 pub use filters::exact::Exact;
 pub use hash::{Digest, Hashing, Key, Secret};

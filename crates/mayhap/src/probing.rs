@@ -152,7 +152,8 @@ mod tests {
             // 700,000 throws into 64 slices: chi-square with 63 degrees of freedom exceeds 150 with a
             // chance below 1e-8 (and the seeds are fixed).
             let expected = (keys * 7) as f64 / SLICES as f64;
-            let chi: f64 = slices.iter().map(|&c| (c as f64 - expected) * (c as f64 - expected) / expected).sum();
+            let chi: f64 =
+                slices.iter().map(|&c| (c as f64 - expected) * (c as f64 - expected) / expected).sum();
             assert!(chi < 150.0, "{bits} bits: chi-square {chi}");
             // The highest of 700,000 uniform throws misses the top 1/10,000 with chance e^-70.
             assert!(highest > bits - bits / 10_000, "{bits} bits: top never reached, highest {highest}");

@@ -24,8 +24,7 @@ pub fn family(name: &str) -> Option<&'static Family> {
     FAMILIES.iter().copied().find(|family| family.name == name)
 }
 
-/// The section with a file's name and notes; every family carries it.
-pub const METADATA: u32 = 1;
+pub use crate::wire::METADATA;
 
 /// Opens a filter of any family from the bytes of its file.
 ///
@@ -56,10 +55,6 @@ pub fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>,
     let found = frame.header.family;
     let family = FAMILIES.iter().find(|family| family.id == found).ok_or(DecodeError::Family { found })?;
     let filter = (family.decode)(frame, hashing)?;
-    // A section that nobody took may change what the answers mean, so the file is refused. Metadata
-    // does not.
-    match frame.sections.iter().find(|(id, _)| *id != METADATA) {
-        Some(&(found, _)) => Err(DecodeError::Section { found }),
-        None => Ok(filter),
-    }
+    frame.end()?;
+    Ok(filter)
 }

@@ -117,8 +117,8 @@ impl Spec {
         if let Some(asked) = self.capacity.filter(|n| !(1..=MAX_CAPACITY).contains(n)) {
             return Err(SpecError::Capacity { asked, limit: MAX_CAPACITY });
         }
-        // A comparison with NaN is false, so NaN is refused here too.
-        if let Some(asked) = self.fpr.filter(|&p| !(p >= MIN_FPR && p < 1.0)) {
+        // No range contains NaN, so it is refused here too.
+        if let Some(asked) = self.fpr.filter(|p| !(MIN_FPR..1.0).contains(p)) {
             return Err(SpecError::Fpr { asked });
         }
         if let Some(asked) = self.bits.filter(|m| !(1..=MAX_BITS).contains(m)) {
@@ -176,9 +176,7 @@ impl Spec {
             (None, Some(m), Some(p), None) => {
                 (math::bloom_capacity(m, p).max(1), m, math::bloom_probes(p, rule))
             }
-            (None, Some(m), Some(p), Some(k)) => {
-                (math::bloom_capacity_for_probes(m, p, k).max(1), m, k)
-            }
+            (None, Some(m), Some(p), Some(k)) => (math::bloom_capacity_for_probes(m, p, k).max(1), m, k),
             // Half full: the rate is 2^-k.
             (Some(n), None, None, Some(k)) => (n, math::bloom_bits_for_probes(n, half_full(k), k), k),
             (None, Some(m), None, Some(k)) => {
@@ -268,7 +266,10 @@ mod tests {
         }
         let by_probes = solve(Spec::sized(1_000_000, 0.01).with_probes(4));
         assert!(by_probes.fpr <= 0.01 && by_probes.bits > full.bits);
-        assert!(solve(Spec::new().with_capacity(1_000_000).with_bits(by_probes.bits - 1).with_probes(4)).fpr > 0.01);
+        assert!(
+            solve(Spec::new().with_capacity(1_000_000).with_bits(by_probes.bits - 1).with_probes(4)).fpr
+                > 0.01
+        );
         let capacity = solve(Spec::new().with_bits(by_probes.bits).with_fpr(0.01).with_probes(4)).capacity;
         assert_eq!(capacity, 1_000_000);
         let roomy = solve(Spec::sized(1_000_000, 0.01).with_bits(20_000_000));
@@ -293,7 +294,10 @@ mod tests {
             (fpr(1e-300), "a false-positive rate of 0.000"),
             (fpr(5.4e-20), "at least 2^-64"),
             (Spec::sized(0, 0.01), "a capacity of 0 keys was asked for; the least is 1"),
-            (Spec::sized(1 << 63, 0.01), "a capacity of 9223372036854775808 keys was asked for; the limit is 281474976710656; split the set"),
+            (
+                Spec::sized(1 << 63, 0.01),
+                "a capacity of 9223372036854775808 keys was asked for; the limit is 281474976710656; split the set",
+            ),
             (Spec::sized(u64::MAX, 0.01), "split the set"),
             (Spec::sized(1 << 48, 0.01), "the limit is 281474976710656"),
             (Spec::new().with_bits(0).with_fpr(0.01), "0 bits were asked for; the least is 1"),

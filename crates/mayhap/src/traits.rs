@@ -68,8 +68,7 @@ pub trait Insert: Filter {
     /// [`Full`] says how many went in before the one that did not.
     fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
         for (done, &digest) in digests.iter().enumerate() {
-            outcomes
-                .push(self.insert_digest(digest).map_err(|full| Full { inserted: done as u64, ..full })?);
+            outcomes.push(self.insert_digest(digest).map_err(|full| Full { inserted: done as u64, ..full })?);
         }
         Ok(())
     }

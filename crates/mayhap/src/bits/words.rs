@@ -65,8 +65,8 @@ impl Words {
         if !bytes.len().is_multiple_of(8) {
             return None;
         }
-        let in_place = cfg!(target_endian = "little")
-            && bytemuck::try_cast_slice::<u8, u64>(bytes.as_slice()).is_ok();
+        let in_place =
+            cfg!(target_endian = "little") && bytemuck::try_cast_slice::<u8, u64>(bytes.as_slice()).is_ok();
         if !in_place {
             let words = bytes.as_slice().chunks_exact(8);
             return Some(Self(Storage::Owned(

@@ -63,7 +63,7 @@ pub static FAMILY: Family = Family {
     shared: None,
     plan,
     decode: |frame, hashing| Ok(Box::new(BitmapSet::decode(frame, hashing)?)),
-    in_place: true,
+    in_place: false,
 };
 
 fn plan(spec: &Spec) -> Result<Plan, SpecError> {
@@ -111,7 +111,7 @@ impl BitmapSet {
             inserted: 0,
         })?;
         self.ones += u64::from(changed);
-        self.inserted = self.inserted.map(|calls| calls + 1);
+        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
         Ok(Insertion::new_if(changed))
     }
 
@@ -153,7 +153,14 @@ impl BitmapSet {
         let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
         let bitmap = Bitmap::from_words(words, universe)
             .ok_or(DecodeError::Padding { field: "end of the payload" })?;
-        let ones = ones.unwrap_or_else(|| bitmap.count_ones());
+        let ones = match ones {
+            // Counted only when the whole payload is read anyway.
+            Some(found) if frame.verified && found != bitmap.count_ones() => {
+                return Err(DecodeError::Value { field: "set bits", found });
+            }
+            Some(ones) => ones,
+            None => bitmap.count_ones(),
+        };
         Ok(Self { bitmap, ones, inserted })
     }
 }
@@ -180,7 +187,8 @@ impl Insert for BitmapSet {
 impl Remove for BitmapSet {
     fn remove_digest(&mut self, digest: Digest) -> bool {
         let removed = digest.b == 0 && self.bitmap.clear(digest.a) == Ok(true);
-        self.ones -= u64::from(removed);
+        // Saturating: a mapped file's header is believed, and may say fewer than there are.
+        self.ones = self.ones.saturating_sub(u64::from(removed));
         removed
     }
 }

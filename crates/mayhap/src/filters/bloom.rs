@@ -177,7 +177,8 @@ impl Bloom {
             *word |= mask;
         }
         self.ones += fresh;
-        self.inserted = self.inserted.map(|calls| calls + 1);
+        // A crafted file may claim any number of calls: they end at the top instead of going round.
+        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
         Insertion::new_if(fresh > 0)
     }
 
@@ -325,7 +326,9 @@ impl Bloom {
         }
         self.ones = ones;
         self.inserted = None;
-        self.size.capacity = self.size.capacity.max(other.size.capacity);
+        let capacity = self.size.capacity.max(other.size.capacity);
+        let fpr = math::bloom_fpr(self.size.bits, capacity as f64, self.size.probes);
+        self.size = BloomSize { capacity, fpr, ..self.size };
         Ok(())
     }
 
@@ -389,7 +392,11 @@ impl Bloom {
         let mut frame = Frame::parse(&Bytes::from(bytes.to_vec()), Verify::All)?;
         let hashing = frame.hashing(secret)?;
         match frame.header.family {
-            found if found == FAMILY.id => Self::decode(&mut frame, hashing),
+            found if found == FAMILY.id => {
+                let bloom = Self::decode(&mut frame, hashing)?;
+                frame.end()?;
+                Ok(bloom)
+            }
             found => Err(DecodeError::Family { found }),
         }
     }
@@ -428,7 +435,10 @@ impl Bloom {
             return Err(DecodeError::Padding { field: "end of the payload" });
         }
         let ones = match frame.header.ones {
-            Some(ones) if ones > bits => return Err(DecodeError::Value { field: "set bits", found: ones }),
+            // Counted only when the whole payload is read anyway, so that a large file opens by its header.
+            Some(ones) if ones > bits || (frame.verified && ones != words.count_ones()) => {
+                return Err(DecodeError::Value { field: "set bits", found: ones });
+            }
             Some(ones) => ones,
             None => words.count_ones(),
         };

@@ -184,7 +184,7 @@ impl Exact {
     }
 
     fn put(&mut self, digest: Digest) -> Insertion {
-        self.inserted = self.inserted.map(|calls| calls + 1);
+        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
         Insertion::new_if(if find(self.sorted.as_slice(), digest) {
             self.removed.remove(&digest)
         } else {
@@ -342,8 +342,7 @@ impl Insert for Exact {
 
 impl Remove for Exact {
     fn remove_digest(&mut self, digest: Digest) -> bool {
-        self.added.remove(&digest)
-            || (find(self.sorted.as_slice(), digest) && self.removed.insert(digest))
+        self.added.remove(&digest) || (find(self.sorted.as_slice(), digest) && self.removed.insert(digest))
     }
 }
 
@@ -433,7 +432,9 @@ mod tests {
 
     #[test]
     fn the_search_finds_all_and_nothing_else() {
-        for (count, crowded) in [(0, false), (1, false), (2, false), (1000, false), (50_000, false), (50_000, true)] {
+        for (count, crowded) in
+            [(0, false), (1, false), (2, false), (1000, false), (50_000, false), (50_000, true)]
+        {
             let words = sorted(count, crowded);
             assert!(pairs(&words).all(|digest| find(&words, digest)));
             for digest in pairs(&words) {

@@ -148,7 +148,7 @@ impl Insert for RoaringSet {
         if digest.b != 0 {
             return Err(Full { limit: Limit::NotAnInteger, inserted: 0 });
         }
-        self.inserted = self.inserted.map(|calls| calls + 1);
+        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
         Ok(Insertion::new_if(self.set.insert(digest.a)))
     }
 }

@@ -14,6 +14,9 @@ pub const PAGE: usize = 4096;
 /// No header is longer: parameters and the list of sections are small. Checked before it is read.
 pub const MAX_HEADER: usize = 1 << 20;
 
+/// The section with a file's name and notes; every family carries it.
+pub const METADATA: u32 = 1;
+
 const MAGIC: [u8; 4] = *b"MYHP";
 const FORMAT: u16 = 1;
 
@@ -355,6 +358,18 @@ impl Frame {
                 DecodeError::SecretWrong { needed: stored.key_id, given }
             }
         })
+    }
+
+    /// Nothing is left that the family did not take. A section that nobody knows may change what the
+    /// answers mean, so the file is refused; metadata does not.
+    ///
+    /// # Errors
+    /// [`DecodeError::Section`].
+    pub fn end(&self) -> Result<(), DecodeError> {
+        match self.sections.iter().find(|(id, _)| *id != METADATA) {
+            Some(&(found, _)) => Err(DecodeError::Section { found }),
+            None => Ok(()),
+        }
     }
 
     /// Reads the whole payload and compares its checksum, if it has one.

@@ -1,0 +1,189 @@
+//! The command line's definition: what every command shares. Each command's own arguments stand in its
+//! file. Help, completions and manual pages are all made from this.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+use memchr::memmem::Finder;
+
+use crate::cmd;
+use crate::input::Inputs;
+use crate::keys::{self, Delimiter, JsonPath, Kind, Selector};
+use crate::progress::Progress;
+
+/// Is this key in the set? "No", or "mayhap".
+///
+/// Builds small files that answer for sets too large to hold: a filter never denies a key that is in,
+/// and admits an absent one only as often as you allow.
+#[derive(Debug, Parser)]
+#[command(name = "mayhap", version, max_term_width = 100, infer_subcommands = false)]
+#[command(after_help = "Sizes and rates: -n 10M, 1e7; -p 1%, 0.01, 1e-6, 1in1M; --size 64MiB, 1GB.\n\
+Exit status: check, remove and test: 0 yes, 1 no, 2 error. All others: 0, or 2 for an error.\n\
+Try it: mayhap demo")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// One variant per command; its file is `cmd/<name>.rs`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Dedup(cmd::dedup::Args),
+    Build(cmd::build::Args),
+    Add(cmd::add::Args),
+    Remove(cmd::remove::Args),
+    Check(cmd::check::Args),
+    Test(cmd::test::Args),
+    Info(cmd::info::Args),
+    Merge(cmd::merge::Args),
+    Calc(cmd::calc::Args),
+    Families(cmd::families::Args),
+    Sort(cmd::sort::Args),
+    Demo(cmd::demo::Args),
+    Completions(cmd::completions::Args),
+    Man(cmd::man::Args),
+}
+
+/// Options of every command.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Everywhere")]
+pub(crate) struct Common {
+    /// Use so many threads [default: the cores]
+    #[arg(long, global = true, value_name = "N", value_parser = threads)]
+    threads: Option<usize>,
+    /// Say nothing but errors and results
+    #[arg(long, global = true)]
+    pub(crate) quiet: bool,
+    /// Show progress, also where standard error is no terminal
+    #[arg(long, global = true, overrides_with = "no_progress")]
+    progress: bool,
+    /// Show no progress
+    #[arg(long, global = true)]
+    no_progress: bool,
+}
+
+fn threads(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(threads @ 1..=1024) => Ok(threads),
+        _ => Err(format!("{text:?} is not a number of threads from 1 to 1024")),
+    }
+}
+
+impl Common {
+    /// How many threads to use.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+    }
+
+    /// A progress bar for reading these inputs.
+    pub(crate) fn progress(&self, what: &'static str, inputs: &Inputs) -> Progress {
+        let wanted = match (self.progress, self.no_progress || self.quiet) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
+        };
+        Progress::new(wanted, what, inputs.total_bytes())
+    }
+
+    /// A word to the user on standard error.
+    pub(crate) fn say(&self, text: impl std::fmt::Display) {
+        if !self.quiet {
+            eprintln!("mayhap: {text}");
+        }
+    }
+}
+
+/// Options of every command that reads keys.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Keys")]
+pub(crate) struct KeyArgs {
+    /// Records end with NUL, in and out
+    #[arg(short = 'z', long)]
+    pub(crate) null: bool,
+    /// Drop one carriage return before the newline
+    #[arg(long)]
+    crlf: bool,
+    /// Columns are separated by this: a character, \t, \0, \\ or \xHH [default: a tab, with --field]
+    #[arg(short, long, value_name = "C", value_parser = keys::delimiter, requires = "field")]
+    delimiter: Option<Delimiter>,
+    /// The key is this column, from 1; the whole record is printed
+    #[arg(short = 'k', long, value_name = "N", value_parser = field)]
+    field: Option<usize>,
+    /// The key is this field of a JSON line, such as /user/id
+    #[arg(long, value_name = "POINTER", value_parser = keys::json_path, conflicts_with = "field")]
+    json_key: Option<JsonPath>,
+    /// Drop white space around the key
+    #[arg(long)]
+    trim: bool,
+    /// Letters A to Z are a to z
+    #[arg(long)]
+    ignore_case: bool,
+    /// How the text becomes key bytes
+    #[arg(long = "as", value_name = "KIND", value_enum, default_value_t)]
+    pub(crate) kind: Kind,
+    /// Take compressed input as it is
+    #[arg(long)]
+    no_decompress: bool,
+}
+
+fn field(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("fields are counted from 1".into()),
+        Ok(number) => Ok(number),
+        Err(_) => Err(format!("{text:?} is not a number of a field")),
+    }
+}
+
+impl KeyArgs {
+    /// What ends a record.
+    pub(crate) fn terminator(&self) -> u8 {
+        if self.null { 0 } else { b'\n' }
+    }
+
+    /// What is put between the columns that a command adds.
+    pub(crate) fn between(&self) -> &[u8] {
+        self.delimiter.as_deref().unwrap_or(b"\t")
+    }
+
+    /// How keys are taken from records.
+    pub(crate) fn selector(&self) -> Selector {
+        let between = Finder::new(self.between()).into_owned();
+        Selector {
+            crlf: self.crlf,
+            column: self.field.map(|number| (between, number)),
+            json: self.json_key.clone(),
+            trim: self.trim,
+            ignore_case: self.ignore_case,
+            kind: self.kind,
+        }
+    }
+
+    /// Where records come from.
+    pub(crate) fn inputs(&self, paths: &[PathBuf]) -> Inputs {
+        Inputs {
+            paths: paths.to_vec(),
+            terminator: self.terminator(),
+            decompress: !self.no_decompress,
+            numbered: self.selector().can_fail(),
+        }
+    }
+}
+
+/// Options of every command that opens a filter file.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct OpenArgs {
+    /// Read and check the whole file instead of mapping it
+    #[arg(long, action = ArgAction::SetTrue)]
+    pub(crate) no_mmap: bool,
+}
+
+impl OpenArgs {
+    /// Opens a filter file.
+    pub(crate) fn open(&self, path: &std::path::Path) -> anyhow::Result<mayhap_store::Opened> {
+        use mayhap_store::Access;
+        let access = if self.no_mmap { Access::Read } else { Access::Map };
+        Ok(mayhap_store::open(path, access, None)?)
+    }
+}

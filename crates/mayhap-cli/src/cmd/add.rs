@@ -1,0 +1,92 @@
+//! `mayhap add`: more keys into a filter file.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use mayhap::registry::FAMILIES;
+use mayhap::{AnyFilter, Error, Family, Hashing};
+use mayhap_store::{Access, UpdateError, open, update};
+
+use crate::YES;
+use crate::args::{Common, KeyArgs};
+use crate::cmd::build::{hash_all, insert_all, warn_if_over_capacity};
+use crate::keys::Kind;
+use crate::report;
+
+/// Add keys to a filter file, in place
+///
+/// The file is locked meanwhile: of two writers none loses a key. Nothing is added if a record is bad.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The filter file
+    filter: PathBuf,
+    /// Files with keys, one a line; none or - is standard input
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    keys: KeyArgs,
+}
+
+/// Refuses what the family cannot do, and names the families that can.
+pub(crate) fn need(family: &Family, operation: &'static str, can: impl Fn(&Family) -> bool) -> Result<()> {
+    if can(family) {
+        return Ok(());
+    }
+    let others: Vec<_> = FAMILIES.iter().filter(|family| can(family)).map(|family| family.name).collect();
+    let error = Error::Unsupported { family: family.name, operation };
+    Err(anyhow::anyhow!("{error}; build the filter with --family {}", others.join(" or ")))
+}
+
+/// Integers must come as integers.
+pub(crate) fn check_kind(hashing: Hashing, family: &Family, keys: &KeyArgs) -> Result<()> {
+    if hashing == Hashing::Integer && !matches!(keys.kind, Kind::U64 | Kind::I64) {
+        anyhow::bail!("the family {} holds integers; say --as u64", family.name);
+    }
+    Ok(())
+}
+
+/// Tells the file's problems, which have a name already, from those of the change.
+pub(crate) fn unwrap_update<T>(
+    path: &std::path::Path,
+    result: Result<T, UpdateError<anyhow::Error>>,
+) -> Result<T> {
+    result.map_err(|e| match e {
+        UpdateError::Store(e) => e.into(),
+        UpdateError::Change(e) => e.context(path.display().to_string()),
+    })
+}
+
+pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
+    let path = &args.filter;
+    // The header tells how to hash; the lock is taken only when all keys are known to be good.
+    let (hashing, family) = {
+        let opened = open(path, Access::Map, None)?;
+        (opened.filter.hashing(), opened.filter.family())
+    };
+    need(family, "insert", |family| family.can.inserts)?;
+    check_kind(hashing, family, &args.keys)?;
+    let inputs = args.keys.inputs(&args.files);
+    let spool = hash_all(&inputs, &args.keys.selector(), hashing, common)?;
+    let keys = spool.len();
+
+    let change = |filter: &mut dyn AnyFilter| {
+        // Between our look and our lock somebody may have replaced the file by another filter.
+        if filter.hashing() != hashing {
+            anyhow::bail!("the file was replaced by one that hashes differently; run it again");
+        }
+        let mut new = 0;
+        spool.drain(|digests| {
+            new += insert_all(filter, digests)?;
+            anyhow::Ok(())
+        })?;
+        warn_if_over_capacity(common, filter);
+        Ok(new)
+    };
+    let new = unwrap_update(path, update(path, None, change))?;
+    common.say(format_args!(
+        "{}: {} keys added, {} of them were new",
+        path.display(),
+        report::grouped(keys),
+        report::grouped(new),
+    ));
+    Ok(YES)
+}

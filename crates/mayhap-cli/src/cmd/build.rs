@@ -1,0 +1,317 @@
+//! `mayhap build`: a filter file from keys.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, Result, anyhow};
+use mayhap::family::Make;
+use mayhap::registry::FAMILIES;
+use mayhap::spec::DEFAULT_FPR;
+use mayhap::{AnyFilter, Digest, Error, Family, Hashing, Insertion, Plan, Spec, family};
+use mayhap_store::Spool;
+use serde_json::json;
+
+use crate::YES;
+use crate::args::{Common, KeyArgs};
+use crate::input::Inputs;
+use crate::keys::{Kind, Selector};
+use crate::numbers;
+use crate::report;
+
+/// Build a filter file from keys
+///
+/// The number of keys need not be known: plain files are counted first, streams are hashed first. What
+/// was chosen is printed.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mayhap build -o bad.mayhap blocklist.txt.gz\n  \
+zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
+pub(crate) struct Args {
+    /// The file to write; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Files with keys, one a line; none or - is standard input
+    files: Vec<PathBuf>,
+    /// Make it for so many keys [default: as many as there are]
+    #[arg(short = 'n', long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
+    capacity: Option<u64>,
+    /// False-positive rate at capacity [default: 1%]
+    #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
+    fpr: Option<f64>,
+    /// Use so many bits
+    #[arg(long, value_name = "BITS", value_parser = numbers::count)]
+    bits: Option<u64>,
+    /// Examine so many positions per key
+    #[arg(long, value_name = "K")]
+    probes: Option<u32>,
+    /// The family; `mayhap families` lists them [default: bloom]
+    #[arg(long, value_name = "NAME", value_parser = family_name)]
+    family: Option<&'static Family>,
+    /// No errors: an exact set (of integers with --as u64: bitmap or roaring, by density)
+    #[arg(long, conflicts_with = "family")]
+    exact: bool,
+    /// Hash with this seed; only filters of the same seed merge
+    #[arg(long, value_name = "SEED", value_parser = numbers::seed, default_value = "0")]
+    seed: u64,
+    /// Print what was built as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    keys: KeyArgs,
+}
+
+fn family_name(name: &str) -> Result<&'static Family, String> {
+    family(name).ok_or_else(|| {
+        let names: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
+        format!("no family is called {name:?}; there are {}", names.join(", "))
+    })
+}
+
+/// Which family, as far as the arguments say.
+enum Choice {
+    Family(&'static Family),
+    /// An exact set of integers: bitmap or roaring, when the integers are known.
+    Integers,
+}
+
+impl Args {
+    fn choice(&self) -> Choice {
+        match self.family {
+            Some(family) => Choice::Family(family),
+            None if self.exact && self.keys.kind == Kind::U64 => Choice::Integers,
+            None if self.exact => Choice::Family(&mayhap::filters::exact::FAMILY),
+            None => Choice::Family(&mayhap::filters::bloom::FAMILY),
+        }
+    }
+
+    /// What is asked for, with the number of keys that is known by now.
+    fn spec(&self, capacity: u64) -> Spec {
+        let mut spec = Spec::new()
+            .with_capacity(self.capacity.unwrap_or(capacity).max(1))
+            .with_hashing(Hashing::Xxh3 { seed: self.seed });
+        if let Some(bits) = self.bits {
+            spec = spec.with_bits(bits);
+        }
+        if let Some(probes) = self.probes {
+            spec = spec.with_probes(probes);
+        }
+        match self.fpr {
+            Some(fpr) => spec.with_fpr(fpr),
+            None if self.bits.is_none() => spec.with_fpr(DEFAULT_FPR),
+            None => spec,
+        }
+    }
+}
+
+pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
+    let inputs = args.keys.inputs(&args.files);
+    let selector = args.keys.selector();
+    // Nonsense is refused before a long input is read.
+    if let Choice::Family(family) = args.choice() {
+        (family.plan)(&args.spec(1_000_000)).or_else(|e| match e {
+            mayhap::SpecError::Unreachable { .. } if args.capacity.is_none() => Ok(dummy_plan()),
+            e => Err(e),
+        })?;
+    }
+    let filter = match args.choice() {
+        Choice::Family(family) if is_of_integers(family) => {
+            need_integers(args, family)?;
+            let spool = hash_all(&inputs, &selector, Hashing::Integer, common)?;
+            integers(args, spool, Some(family))?
+        }
+        Choice::Integers => {
+            let spool = hash_all(&inputs, &selector, Hashing::Integer, common)?;
+            integers(args, spool, None)?
+        }
+        Choice::Family(family) => match (args.capacity, inputs.can_be_counted()?) {
+            (Some(capacity), _) => in_one_pass(&args.spec(capacity), family, &inputs, &selector, common)?,
+            (None, true) => {
+                let progress = common.progress("counting", &inputs);
+                let records = inputs.count_records(common.threads(), &progress)?;
+                drop(progress);
+                in_one_pass(&args.spec(records), family, &inputs, &selector, common)?
+            }
+            (None, false) => {
+                let spool = hash_all(&inputs, &selector, Hashing::Xxh3 { seed: args.seed }, common)?;
+                from_spool(&args.spec(spool.len()), family, spool)?
+            }
+        },
+    };
+    write(&args.output, &*filter)?;
+    describe(args, common, &*filter)?;
+    Ok(YES)
+}
+
+/// Stands for a plan that cannot be made before the keys are counted.
+fn dummy_plan() -> Plan {
+    Plan { capacity: 1, fpr_asked: 1.0, fpr: 1.0, bits: 1, probes: None }
+}
+
+fn is_of_integers(family: &Family) -> bool {
+    family.can.exact && family.name != mayhap::filters::exact::FAMILY.name
+}
+
+fn need_integers(args: &Args, family: &Family) -> Result<()> {
+    if args.keys.kind != Kind::U64 {
+        return Err(anyhow!("the family {} holds integers; say --as u64", family.name));
+    }
+    Ok(())
+}
+
+/// Writes a filter to a file, or to standard output for `-`.
+pub(crate) fn write(output: &Path, filter: &dyn AnyFilter) -> Result<()> {
+    if output != Path::new("-") {
+        return Ok(mayhap_store::write(output, filter)?);
+    }
+    use std::io::{IsTerminal, Write};
+    let mut out = std::io::stdout().lock();
+    if out.is_terminal() {
+        return Err(anyhow!("a filter is not for a terminal; use -o FILE or a pipe"));
+    }
+    let encoded = mayhap::encode(filter, mayhap::wire::Summing::Payload);
+    encoded.pieces().into_iter().try_for_each(|piece| out.write_all(piece)).context("standard output")
+}
+
+/// The size is known: every key goes straight into the filter.
+fn in_one_pass(
+    spec: &Spec,
+    family: &'static Family,
+    inputs: &Inputs,
+    selector: &Selector,
+    common: &Common,
+) -> Result<Box<dyn AnyFilter>> {
+    let progress = common.progress("building", inputs);
+    if let Some(make) = family.shared {
+        let filter = make(spec)?;
+        let hashing = filter.hashing();
+        inputs.in_parallel(common.threads(), &progress, Vec::new, |digests, chunk| {
+            selector.digests(chunk, hashing, digests)?;
+            filter.insert_batch(digests);
+            Ok(())
+        })?;
+        return Ok(filter.finish());
+    }
+    let mut filter = empty(spec, family)?;
+    let (mut chunks, mut buffer, mut digests) = (inputs.chunks(), Vec::new(), Vec::new());
+    while let Some(chunk) = chunks.next(buffer)? {
+        progress.advance(chunk.bytes.len());
+        selector.digests(&chunk, filter.hashing(), &mut digests)?;
+        insert_all(&mut *filter, &digests)?;
+        buffer = chunk.bytes;
+    }
+    Ok(filter)
+}
+
+fn empty(spec: &Spec, family: &'static Family) -> Result<Box<dyn AnyFilter>> {
+    match family.make {
+        Make::Empty(make) => Ok(make(spec)?),
+        _ => Err(anyhow!("the family {} cannot be built from a stream", family.name)),
+    }
+}
+
+/// Inserts digests into a filter of any family.
+pub(crate) fn insert_all(filter: &mut dyn AnyFilter, digests: &[Digest]) -> Result<u64> {
+    let family = filter.family().name;
+    let insert = filter.as_insert().ok_or(Error::Unsupported { family, operation: "insert" })?;
+    let mut outcomes = Vec::with_capacity(digests.len());
+    insert.insert_batch(digests, &mut outcomes)?;
+    Ok(outcomes.iter().filter(|&&outcome| outcome == Insertion::New).count() as u64)
+}
+
+/// The digests of all keys, in any order.
+pub(crate) fn hash_all(
+    inputs: &Inputs,
+    selector: &Selector,
+    hashing: Hashing,
+    common: &Common,
+) -> Result<Spool> {
+    let progress = common.progress("hashing", inputs);
+    let spool = Mutex::new(Spool::new());
+    inputs.in_parallel(common.threads(), &progress, Vec::new, |digests, chunk| {
+        selector.digests(chunk, hashing, digests)?;
+        let mut spool = spool.lock().unwrap_or_else(PoisonError::into_inner);
+        spool.push(digests).context("cannot write to the folder for temporary files (TMPDIR)")
+    })?;
+    Ok(spool.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn from_spool(spec: &Spec, family: &'static Family, spool: Spool) -> Result<Box<dyn AnyFilter>> {
+    let mut filter = empty(spec, family)?;
+    spool.drain(|digests| insert_all(&mut *filter, digests).map(drop))?;
+    Ok(filter)
+}
+
+/// A bitmap takes one bit for every integer up to the largest; from one in 64 on it is the smaller one.
+const DENSE: u64 = 64;
+
+fn integers(args: &Args, spool: Spool, family: Option<&'static Family>) -> Result<Box<dyn AnyFilter>> {
+    use mayhap::filters::{bitmap, roaring};
+    let keys = spool.len();
+    let mut roaring = empty(&args.spec(keys.max(1)), &roaring::FAMILY)?;
+    let mut largest = 0;
+    spool.drain(|digests| {
+        largest = digests.iter().map(|digest| digest.a).fold(largest, u64::max);
+        insert_all(&mut *roaring, digests).map(drop)
+    })?;
+    let universe = args.capacity.unwrap_or(largest.saturating_add(1));
+    let distinct = roaring.report().estimated_len.unwrap_or(0.0) as u64;
+    let family =
+        family.unwrap_or(if universe / DENSE <= distinct { &bitmap::FAMILY } else { &roaring::FAMILY });
+    if family == &roaring::FAMILY {
+        return Ok(roaring);
+    }
+    let mut dense = empty(&Spec::new().with_capacity(universe.max(1)), family)?;
+    let roaring: &dyn std::any::Any = &*roaring;
+    let set = roaring.downcast_ref::<roaring::RoaringSet>().expect("made above");
+    let insert = dense.as_insert().expect("a bitmap takes inserts");
+    for integer in set.treemap() {
+        insert.insert_digest(Digest { a: integer, b: 0 })?;
+    }
+    Ok(dense)
+}
+
+fn describe(args: &Args, common: &Common, filter: &dyn AnyFilter) -> Result<()> {
+    let report = filter.report();
+    let family = filter.family().name;
+    let size = report.bits.div_ceil(8);
+    if args.json {
+        let value = json!({
+            "output": args.output.to_string_lossy(), "family": family, "capacity": report.capacity,
+            "inserted": report.inserted, "estimated_len": report.estimated_len, "bits": report.bits,
+            "bytes": size, "probes": report.probes, "fill": report.fill, "fpr_asked": report.fpr_asked,
+            "fpr_now": report.fpr_now, "fpr_at_capacity": report.fpr_at_capacity,
+        });
+        // With the filter itself on standard output the report must not be there too.
+        if args.output == Path::new("-") {
+            eprintln!("{value}");
+        } else {
+            report::print_json(&value)?;
+        }
+        return Ok(());
+    }
+    let probes = report.probes.map_or(String::new(), |probes| format!(", {probes} probes"));
+    let keys = report::grouped(report.inserted.unwrap_or(0));
+    common.say(format_args!(
+        "{}: {family} with {keys} keys in {}{probes}; false-positive rate now {}",
+        args.output.display(),
+        report::bytes(size),
+        report::rate(report.fpr_now),
+    ));
+    warn_if_over_capacity(common, filter);
+    Ok(())
+}
+
+/// A filter that holds more than it was made for errs more often than was asked: its user must know.
+pub(crate) fn warn_if_over_capacity(common: &Common, filter: &dyn AnyFilter) {
+    let report = filter.report();
+    if report.over_capacity() {
+        let held = report.estimated_len.map_or("more keys than can be told".into(), |len| {
+            format!("about {} keys", report::grouped(len as u64))
+        });
+        common.say(format_args!(
+            "warning: it holds {held} and was made for {}; its false-positive rate is now {}, asked was {}",
+            report::grouped(report.capacity),
+            report::rate(report.fpr_now),
+            report::rate(report.fpr_asked),
+        ));
+    }
+}

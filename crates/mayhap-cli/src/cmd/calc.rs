@@ -1,0 +1,115 @@
+//! `mayhap calc`: sizes and rates, before anything is built.
+
+use anyhow::Result;
+use mayhap::registry::FAMILIES;
+use mayhap::{Family, Plan, Spec, math};
+use serde_json::json;
+
+use crate::{YES, numbers, report};
+
+/// Size a filter: give any two or three of -n, -p, --bits and --probes, get the rest
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  mayhap calc -n 40M -p 1in1M\n  mayhap calc --size 64MiB -p 1e-6\n  mayhap calc -n 1M --bits 10M"
+)]
+pub(crate) struct Args {
+    /// Number of keys
+    #[arg(short = 'n', long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
+    capacity: Option<u64>,
+    /// False-positive rate
+    #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
+    fpr: Option<f64>,
+    /// Number of bits
+    #[arg(long, value_name = "BITS", value_parser = numbers::count)]
+    bits: Option<u64>,
+    /// Memory, in place of --bits
+    #[arg(long, value_name = "BYTES", value_parser = numbers::size, conflicts_with = "bits")]
+    size: Option<u64>,
+    /// Positions examined per key
+    #[arg(long, value_name = "K")]
+    probes: Option<u32>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    let mut spec = Spec::new();
+    if let Some(capacity) = args.capacity {
+        spec = spec.with_capacity(capacity);
+    }
+    if let Some(fpr) = args.fpr {
+        spec = spec.with_fpr(fpr);
+    }
+    if let Some(bits) = args.bits.or(args.size.map(|bytes| bytes.saturating_mul(8))) {
+        spec = spec.with_bits(bits);
+    }
+    if let Some(probes) = args.probes {
+        spec = spec.with_probes(probes);
+    }
+    // What is wrong or missing is said once, by the family that uses all four numbers.
+    let sized = spec.bloom()?;
+    // The other families answer for the same number of keys, unless the memory was given: then each
+    // says how many fit.
+    if args.capacity.is_none() && args.bits.is_none() && args.size.is_none() {
+        spec = spec.with_capacity(sized.capacity);
+    }
+    let plans: Vec<(&Family, Plan)> =
+        FAMILIES.iter().filter_map(|family| Some((*family, (family.plan)(&spec).ok()?))).collect();
+
+    if args.json {
+        let families: Vec<_> = plans.iter().map(|(family, plan)| as_json(family, plan)).collect();
+        report::print_json(&json!({ "families": families }))?;
+        return Ok(YES);
+    }
+    println!("keys  {}", report::grouped(sized.capacity));
+    println!("rate  {}", report::rate(sized.fpr_asked));
+    println!(
+        "bound {} bits per key: no filter can be smaller",
+        report::short(math::lower_bound_bits(1.0, sized.fpr_asked))
+    );
+    println!();
+    let rows: Vec<Vec<String>> = plans.iter().map(|(family, plan)| row(family, plan)).collect();
+    let head = ["family", "keys", "bits/key", "bytes", "probes", "rate at capacity", "over bound", "can"];
+    report::print_table(&head, &rows, &[7])?;
+    Ok(YES)
+}
+
+fn overhead(plan: &Plan) -> Option<f64> {
+    // An exact set has no rate to compare with.
+    (plan.fpr_asked > 0.0).then(|| math::overhead(plan.bits as f64, plan.capacity as f64, plan.fpr_asked))
+}
+
+fn as_json(family: &Family, plan: &Plan) -> serde_json::Value {
+    json!({
+        "family": family.name,
+        "capacity": plan.capacity,
+        "fpr": plan.fpr_asked,
+        "fpr_at_capacity": plan.fpr,
+        "bits": plan.bits,
+        "bytes": plan.bits.div_ceil(8),
+        "probes": plan.probes,
+        "bits_per_key": plan.bits_per_key(),
+        "overhead": overhead(plan),
+        "inserts": family.can.inserts,
+        "removes": family.can.removes,
+        "counts": family.can.counts,
+        "labels": family.can.labels,
+        "merges": family.can.merges,
+        "grows": family.can.grows,
+        "exact": family.can.exact,
+    })
+}
+
+fn row(family: &Family, plan: &Plan) -> Vec<String> {
+    vec![
+        family.name.to_string(),
+        report::grouped(plan.capacity),
+        report::short(plan.bits_per_key()),
+        report::bytes(plan.bits.div_ceil(8)),
+        plan.probes.map_or("–".into(), |probes| probes.to_string()),
+        if family.can.exact { "exact".into() } else { report::short(plan.fpr) },
+        overhead(plan).map_or("–".into(), |overhead| format!("{overhead:.3}x")),
+        super::families::abilities(family),
+    ]
+}

@@ -1,0 +1,108 @@
+//! `mayhap info`: what a filter file is and how full.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use mayhap::Hashing;
+use mayhap_store::{Access, Checked, open};
+use serde_json::json;
+
+use crate::{YES, report};
+
+/// Show a filter file's family, size, fill and rates
+///
+/// Reads the header only, however large the file is.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The filter file
+    filter: PathBuf,
+    /// Read the whole file and compare its checksum
+    #[arg(long)]
+    verify: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    let access = if args.verify { Access::Read } else { Access::Map };
+    let opened = open(&args.filter, access, None)?;
+    let (filter, checked) = (&*opened.filter, opened.checked);
+    let report = filter.report();
+    let hashing = filter.hashing();
+    let per_key = report.estimated_len.filter(|&len| len >= 1.0).map(|len| report.bits as f64 / len);
+    let seed = hashing.seed().map(|seed| format!("{seed:016x}"));
+    if args.json {
+        report::print_json(&json!({
+            "format": "mayhap",
+            "family": filter.family().name,
+            "capacity": report.capacity,
+            "inserted": report.inserted,
+            "estimated_len": report.estimated_len,
+            "bits": report.bits,
+            "bytes": report.bits.div_ceil(8),
+            "bits_per_key": per_key,
+            "probes": report.probes,
+            "fill": report.fill,
+            "fpr_asked": report.fpr_asked,
+            "fpr_now": report.fpr_now,
+            "fpr_at_capacity": report.fpr_at_capacity,
+            "over_capacity": report.over_capacity(),
+            "guarantee": report.guarantee.text(),
+            "hash": hashing.name(),
+            "seed": seed,
+            "version": 1,
+            "checksum": report::checked(checked),
+        }))?;
+        return Ok(YES);
+    }
+    let unknown = || "unknown".to_string();
+    let hash = match (hashing, seed) {
+        (Hashing::Keyed(secret), _) => format!("{}, secret {:016x}", hashing.name(), secret.id()),
+        (_, Some(seed)) => format!("{}, seed {seed}", hashing.name()),
+        (_, None) => hashing.name().to_string(),
+    };
+    let mut pairs = vec![
+        ("family", format!("{} ({})", filter.family().name, filter.family().summary)),
+        ("capacity", format!("{} keys", report::grouped(report.capacity))),
+        ("inserted", report.inserted.map_or_else(unknown, report::grouped)),
+        (
+            "estimated",
+            report
+                .estimated_len
+                .map_or_else(unknown, |len| format!("{} keys", report::grouped(len.round() as u64))),
+        ),
+        (
+            "size",
+            format!("{} bits, {}", report::grouped(report.bits), report::bytes(report.bits.div_ceil(8))),
+        ),
+        ("bits per key", per_key.map_or_else(unknown, report::short)),
+    ];
+    if let Some(probes) = report.probes {
+        pairs.push(("probes", probes.to_string()));
+    }
+    pairs.extend([
+        ("fill", report::percent(report.fill)),
+        ("rate asked", report::rate(report.fpr_asked)),
+        ("rate now", report::rate(report.fpr_now)),
+        ("at capacity", report::rate(report.fpr_at_capacity)),
+        ("guarantee", report.guarantee.text().to_string()),
+        ("hash", hash),
+        ("format", "mayhap, version 1".to_string()),
+        ("checksum", explain(checked).to_string()),
+    ]);
+    if report.over_capacity() {
+        pairs.push(("warning", "over capacity: the rate is above the one asked for".to_string()));
+    }
+    report::print_pairs(&pairs)?;
+    Ok(YES)
+}
+
+fn explain(checked: Checked) -> &'static str {
+    match checked {
+        Checked::Header => "header-ok (--verify reads the rest)",
+        Checked::All => "ok",
+        Checked::Unsummed => "unsummed (updated in place; a merge or a rebuild renews it)",
+        Checked::Interrupted => "interrupted (a writer died; no key is lost, the next add renews the counts)",
+    }
+}

@@ -1,0 +1,61 @@
+//! `mayhap remove`: keys out of a filter file.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use mayhap::{AnyFilter, Error};
+use mayhap_store::{Access, open, update};
+
+use crate::args::{Common, KeyArgs};
+use crate::cmd::add::{check_kind, need, unwrap_update};
+use crate::cmd::build::hash_all;
+use crate::{NO, YES, report};
+
+/// Remove keys from a filter file
+///
+/// Exit status 1 if some were not in.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The filter file
+    filter: PathBuf,
+    /// Files with keys, one a line; none or - is standard input
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    keys: KeyArgs,
+}
+
+pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
+    let path = &args.filter;
+    let (hashing, family) = {
+        let opened = open(path, Access::Map, None)?;
+        (opened.filter.hashing(), opened.filter.family())
+    };
+    need(family, "remove", |family| family.can.removes)?;
+    check_kind(hashing, family, &args.keys)?;
+    let inputs = args.keys.inputs(&args.files);
+    let spool = hash_all(&inputs, &args.keys.selector(), hashing, common)?;
+    let keys = spool.len();
+
+    let change = |filter: &mut dyn AnyFilter| {
+        if filter.hashing() != hashing {
+            anyhow::bail!("the file was replaced by one that hashes differently; run it again");
+        }
+        let family = filter.family().name;
+        let remove = filter.as_remove().ok_or(Error::Unsupported { family, operation: "remove" })?;
+        let mut removed = 0;
+        spool.drain(|digests| {
+            removed += digests.iter().filter(|&&digest| remove.remove_digest(digest)).count() as u64;
+            anyhow::Ok(())
+        })?;
+        Ok(removed)
+    };
+    let removed = unwrap_update(path, update(path, None, change))?;
+    let absent = keys - removed;
+    common.say(format_args!(
+        "{}: {} keys removed, {} were not in",
+        path.display(),
+        report::grouped(removed),
+        report::grouped(absent),
+    ));
+    Ok(if absent == 0 { YES } else { NO })
+}

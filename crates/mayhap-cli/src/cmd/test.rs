@@ -1,0 +1,130 @@
+//! `mayhap test`: does a filter file keep its promises?
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use mayhap::family::Guarantee;
+use mayhap::{AnyFilter, Digest};
+use mayhap_eval::{Proportion, Random};
+use serde_json::json;
+
+use crate::args::{Common, KeyArgs, OpenArgs};
+use crate::cmd::add::check_kind;
+use crate::{NO, YES, report};
+
+/// Test a filter file: every key must be found, and the measured rate must be the one claimed
+///
+/// Exit status 0 if all held, 1 if not.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The filter file
+    filter: PathBuf,
+    /// Files with keys that must be found; none or - is standard input
+    files: Vec<PathBuf>,
+    /// A file with keys that are not in, for measuring the rate [default: random digests]
+    #[arg(long, value_name = "FILE")]
+    absent: Option<PathBuf>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    keys: KeyArgs,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+/// A right filter fails with a chance of one in 1.7 million.
+const SIGMAS: f64 = 5.0;
+const CONFIDENCE: f64 = 0.95;
+
+pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
+    let opened = args.open.open(&args.filter)?;
+    let filter = &*opened.filter;
+    check_kind(filter.hashing(), filter.family(), &args.keys)?;
+    let present = ask(args, common, filter, &args.files)?;
+    let missing = present.trials - present.hits;
+    let claimed = filter.report().fpr_now;
+    let exact = filter.report().guarantee == Guarantee::Exact;
+    let absent = match &args.absent {
+        Some(path) => Some(ask(args, common, filter, std::slice::from_ref(path))?),
+        // Random digests stand for random keys, which an exact set certainly does not hold.
+        None if exact => None,
+        None => Some(ask_random(filter, claimed)),
+    };
+    let agrees = absent.is_none_or(|absent| absent.trials == 0 || absent.agrees_with(claimed, 0.0, SIGMAS));
+    let held = missing == 0 && agrees;
+
+    let measured = absent.and_then(Proportion::rate);
+    let interval = absent.and_then(|absent| absent.clopper_pearson(CONFIDENCE));
+    if args.json {
+        report::print_json(&json!({
+            "keys": present.trials, "missing": missing, "absent_asked": absent.map(|a| a.trials),
+            "fpr_claimed": claimed, "fpr_measured": measured,
+            "fpr_low": interval.map(|(low, _)| low), "fpr_high": interval.map(|(_, high)| high),
+            "held": held,
+        }))?;
+        return Ok(if held { YES } else { NO });
+    }
+    let mut pairs = vec![
+        ("keys asked", report::grouped(present.trials)),
+        ("not found", report::grouped(missing)),
+        ("rate claimed", report::rate(claimed)),
+    ];
+    match (absent, measured, interval) {
+        (Some(absent), Some(measured), Some((low, high))) => pairs.push((
+            "rate measured",
+            format!(
+                "{}, 95% interval {} to {}, {} absent keys",
+                report::percent(measured),
+                report::percent(low),
+                report::percent(high),
+                report::grouped(absent.trials),
+            ),
+        )),
+        _ => pairs.push(("rate measured", "not measured: there was no absent key to ask for".into())),
+    }
+    let verdict = match (missing, agrees) {
+        (0, true) => "holds",
+        (0, false) => "FAILS: the measured rate is not the claimed one",
+        _ => "FAILS: keys are missing",
+    };
+    pairs.push(("verdict", verdict.into()));
+    report::print_pairs(&pairs)?;
+    Ok(if held { YES } else { NO })
+}
+
+fn ask(args: &Args, common: &Common, filter: &dyn AnyFilter, files: &[PathBuf]) -> Result<Proportion> {
+    let inputs = args.keys.inputs(files);
+    let selector = args.keys.selector();
+    let progress = common.progress("testing", &inputs);
+    let (mut chunks, mut buffer) = (inputs.chunks(), Vec::new());
+    let (mut digests, mut hits) = (Vec::new(), Vec::new());
+    let mut asked = Proportion { hits: 0, trials: 0 };
+    while let Some(chunk) = chunks.next(buffer)? {
+        progress.advance(chunk.bytes.len());
+        selector.digests(&chunk, filter.hashing(), &mut digests)?;
+        hits.clear();
+        filter.contains_batch(&digests, &mut hits);
+        asked.trials += hits.len() as u64;
+        asked.hits += hits.iter().filter(|&&hit| hit).count() as u64;
+        buffer = chunk.bytes;
+    }
+    Ok(asked)
+}
+
+/// Enough questions to expect a thousand false positives, within reason.
+fn ask_random(filter: &dyn AnyFilter, claimed: f64) -> Proportion {
+    let trials = (1000.0 / claimed.max(1e-12)).clamp(1e5, 1e7) as u64;
+    let mut random = Random::new(0x006d_6179_6861_7000);
+    let (mut digests, mut hits) = (Vec::new(), Vec::new());
+    let mut asked = Proportion { hits: 0, trials };
+    for start in (0..trials).step_by(1 << 14) {
+        digests.clear();
+        hits.clear();
+        let count = (trials - start).min(1 << 14);
+        digests.extend((0..count).map(|_| Digest { a: random.next_u64(), b: random.next_u64() }));
+        filter.contains_batch(&digests, &mut hits);
+        asked.hits += hits.iter().filter(|&&hit| hit).count() as u64;
+    }
+    asked
+}

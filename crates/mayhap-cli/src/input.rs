@@ -1,0 +1,409 @@
+//! Bytes from files and standard input, decompressed, in chunks of whole records.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::{Context, Result};
+use memchr::{Memchr, memchr_iter, memrchr};
+
+use crate::progress::Progress;
+
+/// Reads of this size keep the number of system calls low and stay in the second-level cache.
+const CHUNK: usize = 256 * 1024;
+
+/// Where keys come from.
+#[derive(Clone, Debug)]
+pub(crate) struct Inputs {
+    /// No path at all means standard input, and so does `-`.
+    pub(crate) paths: Vec<PathBuf>,
+    /// `\n` or NUL.
+    pub(crate) terminator: u8,
+    /// Whether compressed input is recognised.
+    pub(crate) decompress: bool,
+    /// Whether records are numbered while reading, which costs a pass over the bytes: for records that
+    /// can be wrong, and for commands that print the numbers.
+    pub(crate) numbered: bool,
+}
+
+impl Inputs {
+    fn sources(&self) -> Vec<&Path> {
+        match self.paths.len() {
+            0 => vec![Path::new("-")],
+            _ => self.paths.iter().map(PathBuf::as_path).collect(),
+        }
+    }
+
+    /// Whether every input is a plain file, so that it can be read twice at the cost of a read.
+    pub(crate) fn can_be_counted(&self) -> Result<bool> {
+        for path in self.sources() {
+            if path == Path::new("-") {
+                return Ok(false);
+            }
+            let file = open(path)?;
+            let regular = file.metadata().with_context(|| path.display().to_string())?.is_file();
+            if !regular || Input::new(file, path, self.decompress)?.compressed {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The size of all inputs together, if it can be known, for the progress bar.
+    pub(crate) fn total_bytes(&self) -> Option<u64> {
+        self.paths
+            .iter()
+            .map(|path| std::fs::metadata(path).ok().filter(|m| m.is_file()).map(|m| m.len()))
+            .sum::<Option<u64>>()
+            .filter(|_| !self.paths.is_empty())
+    }
+
+    /// All inputs in order, chunk by chunk.
+    pub(crate) fn chunks(&self) -> Chunks {
+        Chunks {
+            waiting: self.sources().into_iter().rev().map(Path::to_path_buf).collect(),
+            inputs: self.clone(),
+            current: None,
+            carry: Vec::new(),
+        }
+    }
+
+    /// How many records there are. Reads everything, on all threads.
+    pub(crate) fn count_records(&self, threads: usize, progress: &Progress) -> Result<u64> {
+        let counts = self.in_parallel(
+            threads,
+            progress,
+            || 0u64,
+            |count, chunk| {
+                *count += chunk.count();
+                Ok(())
+            },
+        )?;
+        Ok(counts.into_iter().sum())
+    }
+
+    /// Reads in this thread and works on the chunks in others, each with a state of its own, in any
+    /// order. The first error in the order of the input ends it.
+    pub(crate) fn in_parallel<S: Send>(
+        &self,
+        threads: usize,
+        progress: &Progress,
+        state: impl Fn() -> S + Sync,
+        work: impl Fn(&mut S, &Chunk) -> Result<()> + Sync,
+    ) -> Result<Vec<S>> {
+        let (full_out, full_in) = sync_channel::<(u64, Chunk)>(2 * threads);
+        let (empty_out, empty_in) = sync_channel::<Vec<u8>>(4 * threads);
+        let queue = Mutex::new(full_in);
+        let failed: Mutex<Option<(u64, anyhow::Error)>> = Mutex::new(None);
+        let worker = || {
+            let mut state = state();
+            while let Some((number, chunk)) = next(&queue) {
+                if let Err(error) = work(&mut state, &chunk) {
+                    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                    if failed.as_ref().is_none_or(|(earlier, _)| number < *earlier) {
+                        *failed = Some((number, error));
+                    }
+                }
+                // Nobody waits for an empty buffer: if the channel is full it is one too many.
+                let _ = empty_out.try_send(chunk.bytes);
+            }
+            state
+        };
+        let has_failed = || failed.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let (states, read) = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(worker)).collect();
+            let mut chunks = self.chunks();
+            let mut number = 0;
+            let read = loop {
+                let buffer = empty_in.try_recv().unwrap_or_default();
+                match chunks.next(buffer) {
+                    Ok(Some(chunk)) if !has_failed() => {
+                        progress.advance(chunk.bytes.len());
+                        if full_out.send((number, chunk)).is_err() {
+                            break Ok(());
+                        }
+                    }
+                    Ok(_) => break Ok(()),
+                    Err(error) => break Err(error),
+                }
+                number += 1;
+            };
+            drop(full_out);
+            let states: Vec<S> = workers
+                .into_iter()
+                .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect();
+            (states, read)
+        });
+        // A bad record lies before the place where reading failed.
+        match failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some((_, error)) => Err(error),
+            None => read.map(|()| states),
+        }
+    }
+}
+
+fn next(queue: &Mutex<Receiver<(u64, Chunk)>>) -> Option<(u64, Chunk)> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+}
+
+/// Whole records of one input.
+#[derive(Debug)]
+pub(crate) struct Chunk {
+    pub(crate) bytes: Vec<u8>,
+    /// The input's name, for messages.
+    pub(crate) name: std::sync::Arc<str>,
+    /// The number of the first record in its input, from 1, if records are numbered.
+    pub(crate) first_record: u64,
+    /// Nothing more was waiting when it was read: whoever prints should print now.
+    pub(crate) last_for_now: bool,
+    terminator: u8,
+}
+
+impl Chunk {
+    /// The records, without their ends.
+    pub(crate) fn records(&self) -> Records<'_> {
+        Records { bytes: &self.bytes, ends: memchr_iter(self.terminator, &self.bytes), start: 0 }
+    }
+
+    /// How many records there are.
+    pub(crate) fn count(&self) -> u64 {
+        let ends = memchr_iter(self.terminator, &self.bytes).count() as u64;
+        ends + u64::from(self.bytes.last().is_some_and(|&last| last != self.terminator))
+    }
+
+    /// Where a record of this chunk stands, for a message.
+    pub(crate) fn place(&self, index: usize) -> String {
+        format!("{}: line {}", self.name, self.first_record + index as u64)
+    }
+}
+
+/// Iterator over the records of a chunk.
+pub(crate) struct Records<'a> {
+    bytes: &'a [u8],
+    ends: Memchr<'a>,
+    start: usize,
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let start = self.start;
+        match self.ends.next() {
+            Some(end) => {
+                self.start = end + 1;
+                Some(&self.bytes[start..end])
+            }
+            // The last newline of an input is optional.
+            None if start < self.bytes.len() => {
+                self.start = self.bytes.len();
+                Some(&self.bytes[start..])
+            }
+            None => None,
+        }
+    }
+}
+
+/// Reads inputs one after the other and cuts them after the last record end of each read.
+pub(crate) struct Chunks {
+    inputs: Inputs,
+    /// In reverse order.
+    waiting: Vec<PathBuf>,
+    current: Option<Input>,
+    /// The beginning of a record whose end has not been read yet.
+    carry: Vec<u8>,
+}
+
+impl Chunks {
+    /// The next chunk, in the memory of `buffer`; `None` at the end of all inputs.
+    pub(crate) fn next(&mut self, mut buffer: Vec<u8>) -> Result<Option<Chunk>> {
+        let terminator = self.inputs.terminator;
+        loop {
+            let input = match &mut self.current {
+                Some(input) => input,
+                none => match self.waiting.pop() {
+                    Some(path) => none.insert(Input::open(&path, self.inputs.decompress)?),
+                    None => return Ok(None),
+                },
+            };
+            buffer.clear();
+            buffer.append(&mut self.carry);
+            let mut searched = 0;
+            let (cut, last_for_now) = loop {
+                let read = input.read_more(&mut buffer)?;
+                if read.bytes == 0 {
+                    break (buffer.len(), true);
+                }
+                if buffer.len() >= CHUNK || read.short {
+                    if let Some(end) = memrchr(terminator, &buffer[searched..]) {
+                        break (searched + end + 1, read.short);
+                    }
+                    // One long record: what has been searched is not searched again.
+                    searched = buffer.len();
+                }
+            };
+            let ended = cut == buffer.len() && last_for_now && input.ended;
+            self.carry.extend_from_slice(&buffer[cut..]);
+            buffer.truncate(cut);
+            let chunk = Chunk {
+                bytes: std::mem::take(&mut buffer),
+                name: input.name.clone(),
+                first_record: input.records + 1,
+                last_for_now,
+                terminator,
+            };
+            if ended {
+                self.current = None;
+            } else if self.inputs.numbered {
+                input.records += chunk.count();
+            }
+            if !chunk.bytes.is_empty() {
+                return Ok(Some(chunk));
+            }
+            buffer = chunk.bytes;
+        }
+    }
+}
+
+struct ReadMore {
+    bytes: usize,
+    /// Less came than there was room for: a pipe or a terminal has nothing more at the moment.
+    short: bool,
+}
+
+/// One open input.
+struct Input {
+    name: std::sync::Arc<str>,
+    reader: Box<dyn Read + Send>,
+    compressed: bool,
+    records: u64,
+    ended: bool,
+}
+
+fn open(path: &Path) -> Result<File> {
+    File::open(path).with_context(|| format!("{}: cannot open", path.display()))
+}
+
+impl Input {
+    fn open(path: &Path, decompress: bool) -> Result<Self> {
+        if path == Path::new("-") {
+            return Self::new(stdin().context("standard input")?, Path::new("(standard input)"), decompress);
+        }
+        let file = open(path)?;
+        if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+            anyhow::bail!("{}: is a folder; give the files in it", path.display());
+        }
+        Self::new(file, path, decompress)
+    }
+
+    fn new(mut file: File, path: &Path, decompress: bool) -> Result<Self> {
+        let name: std::sync::Arc<str> = path.display().to_string().into();
+        let start = if decompress { peek(&mut file).with_context(|| name.to_string())? } else { Vec::new() };
+        let format = Compression::of(&start);
+        let whole = io::Cursor::new(start).chain(file);
+        let reader: Box<dyn Read + Send> = match format {
+            None => Box::new(whole),
+            Some(Compression::Gzip) => Box::new(flate2::read::MultiGzDecoder::new(whole)),
+            Some(Compression::Zstd) => {
+                Box::new(zstd::stream::read::Decoder::new(whole).with_context(|| name.to_string())?)
+            }
+            Some(Compression::Xz) => Box::new(liblzma::read::XzDecoder::new_multi_decoder(whole)),
+            Some(Compression::Bzip2) => Box::new(bzip2::read::MultiBzDecoder::new(whole)),
+        };
+        Ok(Self { name, reader, compressed: format.is_some(), records: 0, ended: false })
+    }
+
+    fn read_more(&mut self, buffer: &mut Vec<u8>) -> Result<ReadMore> {
+        let before = buffer.len();
+        // Doubles for a long record, so that its length costs linear time.
+        let room = CHUNK.max(before);
+        buffer.resize(before + room, 0);
+        let bytes = loop {
+            match self.reader.read(&mut buffer[before..]) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                result => break result,
+            }
+        };
+        let bytes = bytes.with_context(|| {
+            let what = if self.compressed { "cannot decompress" } else { "cannot read" };
+            format!("{}: {what}", self.name)
+        })?;
+        buffer.truncate(before + bytes);
+        self.ended = bytes == 0;
+        Ok(ReadMore { bytes, short: bytes < room })
+    }
+}
+
+/// Standard input without the small buffer of the standard library.
+#[cfg(unix)]
+fn stdin() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
+}
+
+#[cfg(windows)]
+fn stdin() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    Ok(io::stdin().as_handle().try_clone_to_owned()?.into())
+}
+
+/// What compressed files start with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Compression {
+    Gzip,
+    Zstd,
+    Xz,
+    Bzip2,
+}
+
+/// The first bytes, with `None` for one that may be anything. bzip2's "BZh9" alone is also text, so
+/// its first block is looked at too.
+const SIGNATURES: &[(Compression, &[Option<u8>])] = &[
+    (Compression::Gzip, &[Some(0x1f), Some(0x8b), Some(8)]),
+    (Compression::Zstd, &[Some(0x28), Some(0xb5), Some(0x2f), Some(0xfd)]),
+    (Compression::Xz, &[Some(0xfd), Some(b'7'), Some(b'z'), Some(b'X'), Some(b'Z'), Some(0)]),
+    (
+        Compression::Bzip2,
+        &[
+            Some(b'B'),
+            Some(b'Z'),
+            Some(b'h'),
+            None,
+            Some(0x31),
+            Some(0x41),
+            Some(0x59),
+            Some(0x26),
+            Some(0x53),
+            Some(0x59),
+        ],
+    ),
+];
+
+impl Compression {
+    fn of(start: &[u8]) -> Option<Self> {
+        let fits = |signature: &[Option<u8>]| start.len() >= signature.len() && agrees(start, signature);
+        SIGNATURES.iter().find(|(_, signature)| fits(signature)).map(|(format, _)| *format)
+    }
+}
+
+fn agrees(start: &[u8], signature: &[Option<u8>]) -> bool {
+    start.iter().zip(signature).all(|(byte, wanted)| wanted.is_none_or(|wanted| wanted == *byte))
+}
+
+/// Reads as many bytes as it takes to recognise a signature, and not one more than that: a pipe may
+/// have brought two bytes and keep us waiting for the third.
+fn peek(file: &mut File) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    loop {
+        let undecided = SIGNATURES
+            .iter()
+            .any(|(_, signature)| start.len() < signature.len() && agrees(&start, signature));
+        if !undecided || file.by_ref().take(1).read_to_end(&mut start)? == 0 {
+            return Ok(start);
+        }
+    }
+}

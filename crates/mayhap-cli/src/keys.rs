@@ -1,0 +1,300 @@
+//! From a record to the bytes of its key: column, JSON field, trimming, case, kind.
+
+use anyhow::{Result, anyhow, bail};
+use mayhap::{Digest, Hashing};
+use memchr::memmem::Finder;
+use serde_json::Value;
+
+use crate::input::Chunk;
+
+/// The text between columns. A name of its own, since `Vec` on a command line means repetition.
+pub(crate) type Delimiter = Vec<u8>;
+
+/// The names and indexes on the way to a JSON field.
+pub(crate) type JsonPath = Vec<String>;
+
+/// How the text of a record becomes key bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Kind {
+    /// The bytes as they are
+    #[default]
+    Bytes,
+    /// Hexadecimal digits, two a byte
+    Hex,
+    /// A decimal number from 0 to 2^64 - 1, as 8 little-endian bytes
+    U64,
+    /// A decimal number from -2^63 to 2^63 - 1, as 8 little-endian bytes
+    I64,
+    /// A decimal number from -2^31 to 2^31 - 1, as 4 little-endian bytes
+    I32,
+    /// UTF-8 text, as UTF-16LE
+    Utf16,
+}
+
+/// Which part of a record is the key.
+#[derive(Debug, Default)]
+pub(crate) struct Selector {
+    /// Drop one `\r` before the newline.
+    pub(crate) crlf: bool,
+    /// The text between columns and the number of the column, from 1.
+    pub(crate) column: Option<(Finder<'static>, usize)>,
+    /// The way to a JSON field.
+    pub(crate) json: Option<JsonPath>,
+    pub(crate) trim: bool,
+    pub(crate) ignore_case: bool,
+    pub(crate) kind: Kind,
+}
+
+impl Selector {
+    /// Whether a record can be wrong, so that its number is needed for the message.
+    pub(crate) fn can_fail(&self) -> bool {
+        self.column.is_some() || self.json.is_some() || self.kind != Kind::Bytes
+    }
+
+    /// Whether the key is the record.
+    fn is_whole_record(&self) -> bool {
+        !self.can_fail() && !self.crlf && !self.trim && !self.ignore_case
+    }
+
+    /// The key of a record, in the record or in `scratch`.
+    pub(crate) fn key<'a>(&self, record: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+        let mut text = record;
+        if self.crlf {
+            text = text.strip_suffix(b"\r").unwrap_or(text);
+        }
+        if let Some((between, number)) = &self.column {
+            text = column(text, between, *number)?;
+        }
+        if let Some(path) = &self.json {
+            return self.convert(&json_field(text, path)?, scratch);
+        }
+        if self.kind == Kind::Bytes && !self.ignore_case {
+            return Ok(if self.trim { text.trim_ascii() } else { text });
+        }
+        self.convert(text, scratch)
+    }
+
+    fn convert<'a>(&self, text: &[u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+        let text = if self.trim { text.trim_ascii() } else { text };
+        scratch.clear();
+        if self.ignore_case {
+            convert(self.kind, &text.to_ascii_lowercase(), scratch)?;
+        } else {
+            convert(self.kind, text, scratch)?;
+        }
+        Ok(scratch)
+    }
+
+    /// The digests of all records of a chunk.
+    pub(crate) fn digests(&self, chunk: &Chunk, hashing: Hashing, out: &mut Vec<Digest>) -> Result<()> {
+        out.clear();
+        if self.is_whole_record() {
+            out.extend(chunk.records().map(|record| hashing.digest(record)));
+            return Ok(());
+        }
+        let mut scratch = Vec::new();
+        for (index, record) in chunk.records().enumerate() {
+            let key = self.key(record, &mut scratch).map_err(|e| e.context(chunk.place(index)))?;
+            out.push(hashing.digest(key));
+        }
+        Ok(())
+    }
+}
+
+fn column<'a>(record: &'a [u8], between: &Finder<'_>, number: usize) -> Result<&'a [u8]> {
+    let width = between.needle().len();
+    let mut start = 0;
+    for found in 1..=number {
+        let end = between.find(&record[start..]).map(|offset| start + offset);
+        match end {
+            Some(end) if found < number => start = end + width,
+            Some(end) => return Ok(&record[start..end]),
+            None if found == number => return Ok(&record[start..]),
+            None => bail!("there are {found} fields, and field {number} is the key"),
+        }
+    }
+    unreachable!("the loop returns at the number at the latest")
+}
+
+/// A JSON string is its text; any other value is its JSON text without spaces.
+fn json_field(record: &[u8], path: &[String]) -> Result<Vec<u8>> {
+    let whole: Value = serde_json::from_slice(record).map_err(|e| anyhow!("not JSON: {e}"))?;
+    let mut value = &whole;
+    for name in path {
+        value = match value {
+            Value::Object(fields) => fields.get(name),
+            Value::Array(values) => name.parse::<usize>().ok().and_then(|index| values.get(index)),
+            _ => None,
+        }
+        .ok_or_else(|| anyhow!("there is no field {name:?} on the way /{}", path.join("/")))?;
+    }
+    Ok(match value {
+        Value::String(text) => text.as_bytes().to_vec(),
+        other => other.to_string().into_bytes(),
+    })
+}
+
+/// `/user/id` (RFC 6901) or `.user.id`.
+pub(crate) fn json_path(text: &str) -> Result<JsonPath, String> {
+    match text.chars().next() {
+        None => Ok(Vec::new()),
+        Some('/') => {
+            let unescape = |name: &str| name.replace("~1", "/").replace("~0", "~");
+            Ok(text[1..].split('/').map(unescape).collect())
+        }
+        Some('.') => Ok(text[1..].split('.').filter(|name| !name.is_empty()).map(String::from).collect()),
+        Some(_) => Err(format!("{text:?} is no JSON pointer, such as /user/id")),
+    }
+}
+
+/// The text between columns: one or more bytes, with `\t`, `\0`, `\\` and `\xHH`.
+pub(crate) fn delimiter(text: &str) -> Result<Delimiter, String> {
+    let wrong = || format!("{text:?} is no delimiter; give a character, \\t, \\0, \\\\ or \\xHH");
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, after)) = rest.split_first() {
+        if first != b'\\' {
+            bytes.push(first);
+            rest = after;
+            continue;
+        }
+        let (byte, taken) = match after {
+            [b't', ..] => (b'\t', 1),
+            [b'0', ..] => (0, 1),
+            [b'\\', ..] => (b'\\', 1),
+            [b'x', high, low, ..] => {
+                (digit(*high).zip(digit(*low)).map(|(h, l)| h << 4 | l).ok_or_else(wrong)?, 3)
+            }
+            _ => return Err(wrong()),
+        };
+        bytes.push(byte);
+        rest = &after[taken..];
+    }
+    if bytes.is_empty() { Err(wrong()) } else { Ok(bytes) }
+}
+
+fn digit(hex: u8) -> Option<u8> {
+    char::from(hex).to_digit(16).map(|value| value as u8)
+}
+
+fn convert(kind: Kind, text: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    match kind {
+        Kind::Bytes => out.extend_from_slice(text),
+        Kind::Hex => {
+            if text.len() % 2 == 1 {
+                bail!("{:?} is not hexadecimal: its number of digits is odd", shown(text));
+            }
+            for pair in text.chunks_exact(2) {
+                let byte = digit(pair[0]).zip(digit(pair[1])).map(|(h, l)| h << 4 | l);
+                out.push(byte.ok_or_else(|| anyhow!("{:?} is not hexadecimal", shown(text)))?);
+            }
+        }
+        Kind::U64 => out.extend(number::<u64>(text, "from 0 to 18446744073709551615")?.to_le_bytes()),
+        Kind::I64 => {
+            out.extend(number::<i64>(text, "from -9223372036854775808 to 9223372036854775807")?.to_le_bytes())
+        }
+        Kind::I32 => out.extend(number::<i32>(text, "from -2147483648 to 2147483647")?.to_le_bytes()),
+        Kind::Utf16 => {
+            let text = std::str::from_utf8(text).map_err(|_| anyhow!("{:?} is not UTF-8", shown(text)))?;
+            out.extend(text.encode_utf16().flat_map(u16::to_le_bytes));
+        }
+    }
+    Ok(())
+}
+
+/// A decimal number of a record.
+pub(crate) fn number<T: std::str::FromStr>(text: &[u8], range: &str) -> Result<T> {
+    std::str::from_utf8(text)
+        .ok()
+        // Rust accepts "+5"; two texts for one number would be a surprise.
+        .filter(|text| !text.starts_with('+'))
+        .and_then(|text| text.parse().ok())
+        .ok_or_else(|| anyhow!("{:?} is not a whole number {range}", shown(text)))
+}
+
+/// The beginning of a record, for a message.
+fn shown(text: &[u8]) -> String {
+    const MOST: usize = 40;
+    let start = String::from_utf8_lossy(&text[..text.len().min(MOST)]);
+    if text.len() > MOST { format!("{start}…") } else { start.into_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(selector: &Selector, record: &str) -> Result<Vec<u8>, String> {
+        let mut scratch = Vec::new();
+        selector.key(record.as_bytes(), &mut scratch).map(<[u8]>::to_vec).map_err(|e| e.to_string())
+    }
+
+    fn column_of(between: &str, number: usize) -> Selector {
+        let between = Finder::new(&delimiter(between).unwrap()).into_owned();
+        Selector { column: Some((between, number)), ..Selector::default() }
+    }
+
+    #[test]
+    fn columns_are_counted_from_one() {
+        assert_eq!(key(&column_of(",", 1), "a,b,c"), Ok(b"a".into()));
+        assert_eq!(key(&column_of(",", 2), "a,b,c"), Ok(b"b".into()));
+        assert_eq!(key(&column_of(",", 3), "a,b,c"), Ok(b"c".into()));
+        assert_eq!(key(&column_of(",", 2), "a,,c"), Ok(b"".into()));
+        assert_eq!(key(&column_of("\\t", 2), "a\tb"), Ok(b"b".into()));
+        assert_eq!(key(&column_of("::", 2), "a::b::c"), Ok(b"b".into()));
+        assert_eq!(
+            key(&column_of(",", 4), "a,b,c"),
+            Err("there are 3 fields, and field 4 is the key".into())
+        );
+    }
+
+    #[test]
+    fn json_fields_are_text_or_json() {
+        let at = |path: &str| Selector { json: Some(json_path(path).unwrap()), ..Selector::default() };
+        let record =
+            r#"{"user":{"id":7,"name":"a\nb"},"list":[1,[2, 3]],"big":12345678901234567890123,"a/b":1}"#;
+        assert_eq!(key(&at("/user/id"), record), Ok(b"7".into()));
+        assert_eq!(key(&at(".user.name"), record), Ok(b"a\nb".into()));
+        assert_eq!(key(&at("/list/1"), record), Ok(b"[2,3]".into()));
+        assert_eq!(key(&at("/big"), record), Ok(b"12345678901234567890123".into()));
+        assert_eq!(key(&at("/a~1b"), record), Ok(b"1".into()));
+        assert!(key(&at("/user/x"), record).unwrap_err().contains("no field \"x\""));
+        assert!(key(&at("/user"), "{").unwrap_err().contains("not JSON"));
+        assert!(json_path("user").is_err());
+    }
+
+    #[test]
+    fn kinds_have_their_bytes_and_their_limits() {
+        let kind = |kind| Selector { kind, ..Selector::default() };
+        assert_eq!(key(&kind(Kind::Hex), "00fFa0"), Ok(vec![0, 255, 160]));
+        assert_eq!(key(&kind(Kind::U64), "258"), Ok(vec![2, 1, 0, 0, 0, 0, 0, 0]));
+        assert_eq!(key(&kind(Kind::I64), "-1"), Ok(vec![255; 8]));
+        assert_eq!(key(&kind(Kind::I32), "-2"), Ok(vec![254, 255, 255, 255]));
+        assert_eq!(key(&kind(Kind::Utf16), "é"), Ok(vec![0xe9, 0]));
+        for (k, text) in [
+            (Kind::Hex, "abc"),
+            (Kind::Hex, "zz"),
+            (Kind::U64, "-1"),
+            (Kind::U64, ""),
+            (Kind::U64, "+1"),
+            (Kind::U64, "18446744073709551616"),
+            (Kind::I32, "2147483648"),
+            (Kind::I64, "1.0"),
+        ] {
+            assert!(key(&kind(k), text).is_err(), "{text} as {k:?}");
+        }
+        let mut scratch = Vec::new();
+        assert!(kind(Kind::Utf16).key(b"\xff", &mut scratch).is_err());
+    }
+
+    #[test]
+    fn trimming_case_and_carriage_returns() {
+        let selector = Selector { crlf: true, trim: true, ignore_case: true, ..Selector::default() };
+        assert_eq!(key(&selector, " Straße \r"), Ok("straße".into()));
+        let selector = Selector { crlf: true, ..Selector::default() };
+        assert_eq!(key(&selector, "a\r\r"), Ok(b"a\r".into()));
+        assert_eq!(key(&Selector::default(), "a\r"), Ok(b"a\r".into()));
+        let selector = Selector { trim: true, ..Selector::default() };
+        assert_eq!(key(&selector, "   "), Ok(b"".into()));
+        assert_eq!(key(&selector, "\t x y\n "), Ok(b"x y".into()));
+    }
+}

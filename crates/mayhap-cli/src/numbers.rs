@@ -1,0 +1,166 @@
+//! Numbers as people write them: `10M`, `1e7`, `1%`, `1in1M`, `64MiB`.
+
+use mayhap::SpecError;
+use mayhap::spec::MIN_FPR;
+
+/// A number with a factor behind it, as a float and as an exact integer if it is one.
+fn scaled(text: &str, factors: &[(&str, u64)]) -> Result<f64, String> {
+    let clean = text.trim().replace('_', "");
+    let lower = clean.to_ascii_lowercase();
+    let (digits, factor) = factors
+        .iter()
+        .filter_map(|(suffix, factor)| Some((lower.strip_suffix(suffix)?, *factor)))
+        .find(|(digits, _)| digits.ends_with(|c: char| c.is_ascii_digit() || c == '.'))
+        .unwrap_or((&lower, 1));
+    // Rust reads "inf" and "nan" as numbers; nobody means them.
+    let number: f64 = match digits.trim().parse() {
+        Ok(number) if digits.contains(|c: char| c.is_ascii_digit()) => number,
+        _ => return Err(format!("{text:?} is not a number")),
+    };
+    Ok(number * factor as f64)
+}
+
+fn whole(text: &str, value: f64, what: &str, examples: &str) -> Result<u64, String> {
+    if value.is_nan() || value < 0.0 {
+        return Err(format!("{text:?} is negative; {what} is a whole number, such as {examples}"));
+    }
+    if value >= u64::MAX as f64 {
+        return Err(format!("{text:?} is beyond 64 bits; {what} must be below 1.8e19"));
+    }
+    if value.fract() != 0.0 {
+        return Err(format!("{text:?} is not whole; {what} is a whole number, such as {examples}"));
+    }
+    Ok(value as u64)
+}
+
+/// A number of keys or bits: `10M`, `10_000_000`, `1e7`.
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    const FACTORS: &[(&str, u64)] = &[
+        ("ki", 1 << 10),
+        ("mi", 1 << 20),
+        ("gi", 1 << 30),
+        ("ti", 1 << 40),
+        ("k", 1_000),
+        ("m", 1_000_000),
+        ("g", 1_000_000_000),
+        ("b", 1_000_000_000),
+        ("t", 1_000_000_000_000),
+    ];
+    // Integers beyond 2^53 lose digits as floats.
+    if let Ok(exact) = text.trim().replace('_', "").parse() {
+        return Ok(exact);
+    }
+    whole(text, scaled(text, FACTORS)?, "a count", "10M, 10_000_000 or 1e7")
+}
+
+/// A number of keys that a filter is made for: at least 1.
+pub(crate) fn capacity(text: &str) -> Result<u64, String> {
+    match count(text)? {
+        0 => Err(SpecError::Capacity { asked: 0, limit: mayhap::spec::MAX_CAPACITY }.to_string()),
+        count => Ok(count),
+    }
+}
+
+/// An amount of memory in bytes: `64MiB`, `1GB`, `4096`.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    const FACTORS: &[(&str, u64)] = &[
+        ("kib", 1 << 10),
+        ("mib", 1 << 20),
+        ("gib", 1 << 30),
+        ("tib", 1 << 40),
+        ("kb", 1_000),
+        ("mb", 1_000_000),
+        ("gb", 1_000_000_000),
+        ("tb", 1_000_000_000_000),
+        ("k", 1 << 10),
+        ("m", 1 << 20),
+        ("g", 1 << 30),
+        ("t", 1 << 40),
+        ("b", 1),
+    ];
+    match whole(text, scaled(text, FACTORS)?, "a size", "64MiB, 1GB or 4096")? {
+        0 => Err("a size of 0 bytes holds nothing; the least is 1".into()),
+        bytes if bytes > u64::MAX / 8 => Err(format!("{text:?} is more than any machine has")),
+        bytes => Ok(bytes),
+    }
+}
+
+/// A false-positive rate: `0.01`, `1e-6`, `1%`, `1in1M`.
+pub(crate) fn rate(text: &str) -> Result<f64, String> {
+    let lower = text.trim().to_ascii_lowercase();
+    let rate = if let Some(percent) = lower.strip_suffix('%') {
+        scaled(percent, &[])? / 100.0
+    } else if let Some((one, many)) = lower.split_once("in") {
+        let many = count(many)?;
+        if many == 0 {
+            return Err(format!("{text:?} divides by zero"));
+        }
+        count(one)? as f64 / many as f64
+    } else {
+        scaled(&lower, &[])?
+    };
+    if (MIN_FPR..1.0).contains(&rate) { Ok(rate) } else { Err(SpecError::Fpr { asked: rate }.to_string()) }
+}
+
+/// A seed: a 64-bit number, decimal or hexadecimal with `0x`.
+pub(crate) fn seed(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(hex) => u64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| format!("{text:?} is not a 64-bit number, such as 42 or 0x2a"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn human_numbers_are_understood() {
+        for text in ["10M", "10_000_000", "1e7", "10m", "0.01G", "10000k", " 10M "] {
+            assert_eq!(count(text), Ok(10_000_000), "{text}");
+        }
+        assert_eq!(count("1.5k"), Ok(1500));
+        assert_eq!(count("1Ki"), Ok(1024));
+        assert_eq!(count("18446744073709551615"), Ok(u64::MAX));
+        assert_eq!(count("9007199254740993"), Ok(9_007_199_254_740_993));
+        for text in ["64MiB", "64m", "67108864", "67108864B", "0.0625GiB"] {
+            assert_eq!(size(text), Ok(64 << 20), "{text}");
+        }
+        assert_eq!(size("1GB"), Ok(1_000_000_000));
+        for text in ["1%", "0.01", "1e-2", "1in100", "10 in 1k", "1.0%"] {
+            assert_eq!(rate(text), Ok(0.01), "{text}");
+        }
+        assert_eq!(rate("1in1M"), Ok(1e-6));
+        assert_eq!((seed("42"), seed("0x2A")), (Ok(42), Ok(42)));
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_what_was_asked() {
+        for text in ["", "abc", "NaN", "inf", "-inf", "1e400x", "M", "--", "1.2.3", "%"] {
+            assert!(count(text).is_err_and(|e| e.contains("not a number")), "{text}: {:?}", count(text));
+            assert!(rate(text).is_err(), "{text}");
+            assert!(size(text).is_err(), "{text}");
+        }
+        let cases = [
+            (count("-5"), "negative"),
+            (count("1.5"), "not whole"),
+            (count("1e30"), "beyond 64 bits"),
+            (count("1e999"), "beyond 64 bits"),
+            (capacity("0"), "the least is 1"),
+            (size("0"), "the least is 1"),
+            (size("1e19"), "more than any machine has"),
+            (rate("5").map(|_| 0), "did you mean 5% (0.05)?"),
+            (rate("0").map(|_| 0), "exact family"),
+            (rate("100%").map(|_| 0), "must be below 1"),
+            (rate("-1%").map(|_| 0), "a false-positive rate of -0.01"),
+            (rate("1e-300").map(|_| 0), "at least 2^-64"),
+            (rate("1in0").map(|_| 0), "divides by zero"),
+            (seed("-1"), "not a 64-bit number"),
+        ];
+        for (result, text) in cases {
+            let message = result.expect_err(text);
+            assert!(message.contains(text), "expected {text:?} in {message:?}");
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Progress on standard error, for work that lasts more than a second.
+
+use std::cell::Cell;
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+const QUIET_FOR: Duration = Duration::from_secs(1);
+
+/// Counts bytes read, and shows them if somebody wants to see.
+pub(crate) struct Progress(Option<Shown>);
+
+struct Shown {
+    what: &'static str,
+    total: Option<u64>,
+    started: Instant,
+    done: Cell<u64>,
+    next: Cell<Instant>,
+    /// Drawn over itself on a terminal; elsewhere plain lines are printed.
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    /// Progress through so many bytes, or through an unknown number.
+    ///
+    /// `wanted` is `--progress` or `--no-progress`; without either it is shown on a terminal only.
+    pub(crate) fn new(wanted: Option<bool>, what: &'static str, total: Option<u64>) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        if !wanted.unwrap_or(terminal) {
+            return Self(None);
+        }
+        let bar = terminal.then(|| {
+            let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+            let template = if total.is_some() {
+                "{msg} {wide_bar} {percent:>3}% {binary_bytes_per_sec}, {eta} left"
+            } else {
+                "{msg} {spinner} {binary_bytes} {binary_bytes_per_sec}, {elapsed}"
+            };
+            bar.set_style(ProgressStyle::with_template(template).expect("a valid template"));
+            bar.with_message(what)
+        });
+        let started = Instant::now();
+        Self(Some(Shown {
+            what,
+            total,
+            started,
+            done: Cell::new(0),
+            next: Cell::new(started + QUIET_FOR),
+            bar,
+        }))
+    }
+
+    /// Counts bytes.
+    pub(crate) fn advance(&self, bytes: usize) {
+        let Some(shown) = &self.0 else { return };
+        let done = shown.done.get() + bytes as u64;
+        shown.done.set(done);
+        if let Some(bar) = &shown.bar {
+            bar.set_position(done);
+        }
+        let now = Instant::now();
+        if now < shown.next.get() {
+            return;
+        }
+        shown.next.set(now + QUIET_FOR);
+        match &shown.bar {
+            Some(bar) if bar.is_hidden() => bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(5)),
+            Some(_) => {}
+            None => {
+                let rate = HumanBytes((done as f64 / shown.started.elapsed().as_secs_f64()) as u64);
+                match shown.total {
+                    Some(total) => {
+                        let share = 100.0 * done as f64 / total.max(1) as f64;
+                        eprintln!("mayhap: {}: {share:.0}%, {rate}/s", shown.what);
+                    }
+                    None => eprintln!("mayhap: {}: {}, {rate}/s", shown.what, HumanBytes(done)),
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = self.0.as_ref().and_then(|shown| shown.bar.as_ref()) {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! How numbers look to people, and how reports are printed.
+
+use std::io::{self, Write};
+
+use mayhap_store::Checked;
+
+/// `12345678` as `12,345,678`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Bytes in binary units, as `28.57 MiB`.
+pub(crate) fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
+    if bytes < 1024 {
+        return format!("{bytes} B");
+    }
+    let mut value = bytes as f64 / 1024.0;
+    let mut unit = 0;
+    while value >= 1024.0 && unit + 1 < UNITS.len() {
+        value /= 1024.0;
+        unit += 1;
+    }
+    format!("{value:.2} {}", UNITS[unit])
+}
+
+/// A rate as a percentage, a decimal number and one in so many: nobody should have to convert.
+pub(crate) fn rate(rate: f64) -> String {
+    if rate <= 0.0 {
+        return "0".into();
+    }
+    format!("{} ({}, 1 in {})", percent(rate), short(rate), short_count(1.0 / rate))
+}
+
+/// A share as a percentage with three significant digits.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{}%", short(100.0 * share))
+}
+
+/// Four significant digits, without noise behind them.
+pub(crate) fn short(value: f64) -> String {
+    if value == 0.0 {
+        return "0".into();
+    }
+    if !(1e-4..1e7).contains(&value.abs()) {
+        let text = format!("{value:.3e}");
+        // 1.000e-6 reads better as 1e-6.
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        return format!("{}e{exponent}", digits.trim_end_matches('0').trim_end_matches('.'));
+    }
+    let decimals = (3 - value.abs().log10().floor() as i32).max(0) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
+}
+
+fn short_count(value: f64) -> String {
+    if value < 1e15 { grouped(value.round() as u64) } else { short(value) }
+}
+
+/// The word for how far a file was checked.
+pub(crate) fn checked(checked: Checked) -> &'static str {
+    match checked {
+        Checked::Header => "header-ok",
+        Checked::All => "ok",
+        Checked::Unsummed => "unsummed",
+        Checked::Interrupted => "interrupted",
+    }
+}
+
+/// Prints a JSON value and a newline to standard output.
+pub(crate) fn print_json(value: &serde_json::Value) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, value)?;
+    writeln!(out)
+}
+
+/// Prints lines of a name and a value, values aligned.
+pub(crate) fn print_pairs(pairs: &[(&str, String)]) -> io::Result<()> {
+    let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
+    let mut out = io::stdout().lock();
+    pairs.iter().try_for_each(|(name, value)| writeln!(out, "{name:width$}{value}"))
+}
+
+/// Prints a table: the first column flush left, the others flush right unless `left` says otherwise.
+pub(crate) fn print_table(head: &[&str], rows: &[Vec<String>], left: &[usize]) -> io::Result<()> {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+        cells.chain([head[column].chars().count()]).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..head.len()).map(width).collect();
+    let mut out = io::stdout().lock();
+    let head: Vec<String> = head.iter().map(ToString::to_string).collect();
+    for row in [&head].into_iter().chain(rows) {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let width = widths[column];
+            if column > 0 {
+                line.push_str("  ");
+            }
+            if column == 0 || left.contains(&column) {
+                line.push_str(&format!("{cell:<width$}"));
+            } else {
+                line.push_str(&format!("{cell:>width$}"));
+            }
+        }
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_look_as_people_expect() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(239_626_460 / 8 + 1), "28.57 MiB");
+        assert_eq!(rate(1e-5), "0.001% (1e-5, 1 in 100,000)");
+        assert_eq!(rate(0.01), "1% (0.01, 1 in 100)");
+        assert_eq!(rate(0.0), "0");
+        assert_eq!(short(0.010039), "0.01004");
+        assert_eq!(short(9.585059), "9.585");
+        assert_eq!(short(1234567.0), "1234567");
+    }
+}

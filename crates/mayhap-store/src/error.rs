@@ -1,0 +1,53 @@
+//! What can go wrong with a file, with the file's name.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use mayhap::DecodeError;
+
+/// A file could not be read, written or understood.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The system refused.
+    Io {
+        /// Which file or folder.
+        path: PathBuf,
+        /// What was being done, as in "cannot *open*".
+        doing: &'static str,
+        /// The system's word.
+        source: io::Error,
+    },
+    /// The file is not a filter that this version can read.
+    Decode {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: DecodeError,
+    },
+}
+
+impl StoreError {
+    /// Wraps the system's word with file and deed.
+    pub(crate) fn io(path: &Path, doing: &'static str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { path: path.into(), doing, source }
+    }
+
+    /// Wraps a decoding error with the file.
+    pub(crate) fn decode(path: &Path) -> impl Fn(DecodeError) -> Self {
+        move |source| Self::Decode { path: path.into(), source }
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { path, doing, source } => write!(f, "{}: cannot {doing}: {source}", path.display()),
+            Self::Decode { path, source } => write!(f, "{}: {source}", path.display()),
+        }
+    }
+}
+
+// The text already contains the source's, so it is not offered as a source again.
+impl std::error::Error for StoreError {}

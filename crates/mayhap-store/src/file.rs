@@ -1,0 +1,277 @@
+//! Opening, writing and updating filter files.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::Path;
+
+use mayhap::bits::Bytes;
+use mayhap::registry::{self, FAMILIES, METADATA};
+use mayhap::wire::{Flags, Frame, Header, MAX_HEADER, PAGE, Summing, Verify, mark_writing};
+use mayhap::{AnyFilter, DecodeError, Secret, encode, encode_with};
+
+use crate::error::StoreError;
+use crate::lock;
+use crate::map::{map, map_mut};
+
+/// From this payload on, a family that can be changed in place is: below it, a whole new file is
+/// written, which survives every accident.
+const IN_PLACE_FROM: u64 = 16 << 20;
+
+/// Up to this payload, the checksum is renewed after a change in place. Beyond it, one more key would
+/// cost a pass over the whole file.
+const SUM_UP_TO: u64 = 256 << 20;
+
+/// How a file's bytes get into memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Mapped: opens at once, checks the header only. The file must not be truncated meanwhile.
+    Map,
+    /// Read: all of it is copied and checked. For files that somebody else may truncate, and for
+    /// what cannot be mapped.
+    Read,
+}
+
+/// How far a file's checksums have been compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// The header's.
+    Header,
+    /// All of them.
+    All,
+    /// The header's; the payload has none, since it was updated in place.
+    Unsummed,
+    /// The header's; a writer died at work in the payload, so that counts and checksum are void.
+    Interrupted,
+}
+
+/// An open filter file.
+pub struct Opened {
+    /// The filter.
+    pub filter: Box<dyn AnyFilter>,
+    /// How far it was checked.
+    pub checked: Checked,
+    /// The metadata section, to be kept when the file is written again.
+    pub metadata: Option<Bytes>,
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Opened({}, {:?})", self.filter.family().name, self.checked)
+    }
+}
+
+/// Opens a filter file.
+///
+/// # Errors
+/// [`StoreError`] names the file, and what the system or the decoder says.
+pub fn open(path: &Path, access: Access, secret: Option<&Secret>) -> Result<Opened, StoreError> {
+    let mut file = File::open(path).map_err(StoreError::io(path, "open"))?;
+    let metadata = file.metadata().map_err(StoreError::io(path, "look at"))?;
+    if metadata.is_dir() {
+        return Err(StoreError::io(path, "read")(io::ErrorKind::IsADirectory.into()));
+    }
+    lock::shared(&file);
+    if access == Access::Map && metadata.is_file() && metadata.len() > 0 {
+        let bytes = Bytes::shared(map(&file).map_err(StoreError::io(path, "map"))?);
+        return decode(&bytes, Verify::Header, secret).map_err(StoreError::decode(path));
+    }
+    if metadata.is_file() {
+        // A file that is no filter is refused before its length decides how much memory is taken.
+        let mut start = Vec::new();
+        (&mut file)
+            .take(MAX_HEADER as u64)
+            .read_to_end(&mut start)
+            .and_then(|_| file.rewind())
+            .map_err(StoreError::io(path, "read"))?;
+        Header::decode(&start, metadata.len()).map_err(StoreError::decode(path))?;
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(StoreError::io(path, "read"))?;
+    decode(&bytes.into(), Verify::All, secret).map_err(StoreError::decode(path))
+}
+
+/// Makes a filter of a whole file's bytes.
+///
+/// # Errors
+/// [`DecodeError`] says what is wrong with them.
+pub fn decode(bytes: &Bytes, verify: Verify, secret: Option<&Secret>) -> Result<Opened, DecodeError> {
+    let mut frame = Frame::parse(bytes, verify)?;
+    let hashing = frame.hashing(secret)?;
+    let checked = match frame.header.flags {
+        flags if flags.contains(Flags::WRITING) => Checked::Interrupted,
+        flags if flags.contains(Flags::UNSUMMED) => Checked::Unsummed,
+        _ if frame.verified => Checked::All,
+        _ => Checked::Header,
+    };
+    let filter = registry::decode(&mut frame, hashing)?;
+    let metadata = frame.sections.into_iter().find(|(id, _)| *id == METADATA).map(|(_, bytes)| bytes);
+    Ok(Opened { filter, checked, metadata })
+}
+
+/// Writes a filter to a file. Whatever happens, the name means the old file or the whole new one.
+///
+/// The mode of an existing file and the target of a symbolic link are kept. What is not a regular
+/// file (a device, a pipe) is written to as it is.
+///
+/// # Errors
+/// [`StoreError`] names the file and what the system says; then the old file is untouched.
+pub fn write(path: &Path, filter: &dyn AnyFilter) -> Result<(), StoreError> {
+    let path = &lock::target(path);
+    match fs::metadata(path) {
+        Ok(old) if old.is_dir() => Err(StoreError::io(path, "write")(io::ErrorKind::IsADirectory.into())),
+        Ok(old) if !old.is_file() => {
+            let mut out =
+                File::options().write(true).open(path).map_err(StoreError::io(path, "open for writing"))?;
+            write_pieces(&mut out, filter, None).map_err(StoreError::io(path, "write"))
+        }
+        Ok(_) => {
+            // A writer that is updating the old file would put its result over ours.
+            let lock = lock::exclusive(path)?;
+            replace(path, Some(&lock), filter, None)
+        }
+        Err(_) => replace(path, None, filter, None),
+    }
+}
+
+fn write_pieces(out: &mut impl Write, filter: &dyn AnyFilter, metadata: Option<&Bytes>) -> io::Result<()> {
+    let sections: Vec<(u32, &[u8])> =
+        metadata.map(|bytes| (METADATA, bytes.as_slice())).into_iter().collect();
+    let encoded = encode_with(filter, Summing::Payload, &sections);
+    encoded.pieces().into_iter().try_for_each(|piece| out.write_all(piece))?;
+    out.flush()
+}
+
+/// Writes to a temporary name in the same folder, syncs, renames, syncs the folder.
+fn replace(
+    path: &Path,
+    old: Option<&File>,
+    filter: &dyn AnyFilter,
+    metadata: Option<&Bytes>,
+) -> Result<(), StoreError> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".mayhap-").suffix(".tmp");
+    #[cfg(unix)]
+    {
+        // What a newly created file gets: read and write for all, less the umask.
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    let mut new =
+        builder.tempfile_in(folder).map_err(StoreError::io(folder, "create a file in the folder"))?;
+    if let Some(old) = old {
+        old.metadata()
+            .and_then(|old| new.as_file().set_permissions(old.permissions()))
+            .map_err(StoreError::io(path, "keep the mode"))?;
+    }
+    write_pieces(new.as_file_mut(), filter, metadata)
+        .and_then(|()| new.as_file().sync_all())
+        .map_err(StoreError::io(path, "write"))?;
+    new.persist(path).map_err(|e| StoreError::io(path, "rename to")(e.error))?;
+    // The rename itself must reach the disk too. Systems that cannot sync a folder do it by themselves.
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
+}
+
+/// What stopped an update: the file, or the change that was to be made.
+#[derive(Debug)]
+pub enum UpdateError<E> {
+    /// The file.
+    Store(StoreError),
+    /// The change; the file is as it was.
+    Change(E),
+}
+
+impl<E> From<StoreError> for UpdateError<E> {
+    fn from(e: StoreError) -> Self {
+        Self::Store(e)
+    }
+}
+
+/// Changes a filter file under its lock, so that of two writers at the same time none loses a key.
+///
+/// Small files are rewritten and replaced. Large files of a family that can are changed in place: the
+/// header is marked, the payload is changed through a map, and the header is renewed. If the process
+/// dies in between, the filter still holds every key that it held; its counts are void until they are
+/// renewed by the next update.
+///
+/// `change` gets the filter. If it fails the file stays as it was, so in a file that is changed in
+/// place it must fail before its first change or not at all: inserting into such a family never fails.
+///
+/// # Errors
+/// [`UpdateError`] tells the file's problems from those of the change.
+pub fn update<T, E>(
+    path: &Path,
+    secret: Option<&Secret>,
+    change: impl FnOnce(&mut dyn AnyFilter) -> Result<T, E>,
+) -> Result<T, UpdateError<E>> {
+    let path = &lock::target(path);
+    let mut file = lock::exclusive(path)?;
+    let total = file.metadata().map_err(StoreError::io(path, "look at"))?.len();
+    let mut start = vec![0; PAGE.min(usize::try_from(total).unwrap_or(PAGE))];
+    let read = |file: &mut File, bytes: &mut [u8]| {
+        file.rewind().and_then(|()| file.read_exact(bytes)).map_err(StoreError::io(path, "read"))
+    };
+    read(&mut file, &mut start)?;
+    let length = Header::length(&start).map_err(StoreError::decode(path))?;
+    start.resize(length.min(usize::try_from(total).unwrap_or(length)), 0);
+    read(&mut file, &mut start)?;
+    let header = Header::decode(&start, total).map_err(StoreError::decode(path))?;
+
+    let family = FAMILIES.iter().find(|family| family.id == header.family);
+    let in_place = family.is_some_and(|family| family.in_place)
+        && header.payload.length >= IN_PLACE_FROM
+        && header.sections.is_empty()
+        && cfg!(target_endian = "little");
+    if in_place {
+        return update_in_place(path, file, start, header, secret, change);
+    }
+
+    let mut bytes = Vec::new();
+    file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map_err(StoreError::io(path, "read"))?;
+    let mut opened = decode(&bytes.into(), Verify::All, secret).map_err(StoreError::decode(path))?;
+    let outcome = change(&mut *opened.filter).map_err(UpdateError::Change)?;
+    replace(path, Some(&file), &*opened.filter, opened.metadata.as_ref())?;
+    Ok(outcome)
+}
+
+fn update_in_place<T, E>(
+    path: &Path,
+    mut file: File,
+    mut start: Vec<u8>,
+    header: Header,
+    secret: Option<&Secret>,
+    change: impl FnOnce(&mut dyn AnyFilter) -> Result<T, E>,
+) -> Result<T, UpdateError<E>> {
+    let payload = header.payload;
+    let length = usize::try_from(payload.length)
+        .map_err(|_| StoreError::io(path, "map")(io::ErrorKind::OutOfMemory.into()))?;
+    let map = map_mut(&file, payload.offset, length).map_err(StoreError::io(path, "map"))?;
+    let mut frame = Frame { header, payload: Bytes::exclusive(map), sections: Vec::new(), verified: false };
+    let hashing = frame.hashing(secret).map_err(StoreError::decode(path))?;
+    let mut filter = registry::decode(&mut frame, hashing).map_err(StoreError::decode(path))?;
+
+    let put_header = |file: &mut File, header: &[u8]| {
+        file.seek(SeekFrom::Start(0))
+            .and_then(|_| file.write_all(header))
+            .and_then(|()| file.sync_data())
+            .map_err(StoreError::io(path, "write"))
+    };
+    // From here on a crash must not leave counts and a checksum that no longer hold.
+    mark_writing(&mut start);
+    put_header(&mut file, &start)?;
+    let outcome = change(&mut *filter);
+    let summing = if payload.length <= SUM_UP_TO { Summing::Payload } else { Summing::Skip };
+    let renewed = encode(&*filter, summing).header().to_vec();
+    // The bits must be on disk before a header that vouches for them.
+    drop(filter);
+    file.sync_data().map_err(StoreError::io(path, "sync"))?;
+    put_header(&mut file, &renewed)?;
+    outcome.map_err(UpdateError::Change)
+}

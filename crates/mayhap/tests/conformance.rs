@@ -1,0 +1,1253 @@
+//! Every promise, for every family. A new family is tested here as soon as it stands in `FAMILIES`.
+//!
+//! Sets of integers get small integers as keys, the others byte strings of all kinds. All randomness
+//! has a fixed seed.
+
+use std::any::Any;
+use std::collections::HashSet;
+use std::ops::Range;
+
+use mayhap::bits::Bytes;
+use mayhap::family::{Capabilities, Guarantee, Make};
+use mayhap::registry::{self, FAMILIES, METADATA};
+use mayhap::wire::{Flags, Frame, Header, PAGE, Summing, Verify, Writer, checksum, mark_writing};
+use mayhap::{
+    AnyFilter, Bloom, Combine, DecodeError, Digest, Error, Family, Filter, Full, Hashing, Insertion, Limit,
+    Mismatch, Report, Secret, Spec, SpecError, combine, encode, open,
+};
+use mayhap_eval::{KeyKind, Random};
+
+// Fixtures.
+
+fn make_as(family: &Family, spec: &Spec) -> Result<Box<dyn AnyFilter>, SpecError> {
+    let Make::Empty(make) = family.make else { panic!("{}: another way to be made", family.name) };
+    make(spec)
+}
+
+fn make(family: &Family, capacity: u64) -> Box<dyn AnyFilter> {
+    make_as(family, &Spec::sized(capacity, 0.01)).unwrap()
+}
+
+fn takes_integers(family: &Family) -> bool {
+    make(family, 1).hashing() == Hashing::Integer
+}
+
+/// Key number `index` for a family. Different numbers give different keys.
+fn key(family: &Family, index: u64) -> Vec<u8> {
+    if takes_integers(family) {
+        return index.to_le_bytes().to_vec();
+    }
+    // What real programs trip over comes first.
+    match index {
+        0 => Vec::new(),
+        1 => vec![0],
+        2 => vec![0; 2],
+        3 => vec![0xff, 0xfe, 0x80],
+        4 => b"line\r\n".to_vec(),
+        5 => "née".into(),
+        6 => vec![b'x'; 100_000],
+        _ => KeyKind::ALL[(index % 5) as usize].key(1, index),
+    }
+}
+
+fn keys(family: &Family, indexes: Range<u64>) -> Vec<Vec<u8>> {
+    indexes.map(|index| key(family, index)).collect()
+}
+
+fn slices(keys: &[Vec<u8>]) -> Vec<&[u8]> {
+    keys.iter().map(Vec::as_slice).collect()
+}
+
+fn digests(filter: &dyn AnyFilter, keys: &[Vec<u8>]) -> Vec<Digest> {
+    keys.iter().map(|key| filter.hashing().digest(key)).collect()
+}
+
+fn insert(filter: &mut dyn AnyFilter, keys: &[Vec<u8>]) -> Vec<Insertion> {
+    let mut outcomes = Vec::new();
+    filter.insert_keys(&slices(keys), &mut outcomes).unwrap();
+    outcomes
+}
+
+fn holds_all(filter: &dyn AnyFilter, keys: &[Vec<u8>]) -> bool {
+    keys.iter().all(|key| filter.contains(key))
+}
+
+/// A filter with the keys of these numbers.
+fn filled(family: &Family, capacity: u64, indexes: Range<u64>) -> Box<dyn AnyFilter> {
+    let mut filter = make(family, capacity);
+    insert(&mut *filter, &keys(family, indexes));
+    filter
+}
+
+fn file_of(filter: &dyn AnyFilter) -> Vec<u8> {
+    encode(filter, Summing::Payload).to_vec()
+}
+
+fn reopen(file: &[u8]) -> Result<Box<dyn AnyFilter>, DecodeError> {
+    open(file.to_vec().into(), None)
+}
+
+fn expect_refused(file: Vec<u8>, what: &str) -> DecodeError {
+    match open(file.into(), None) {
+        Err(error) => error,
+        Ok(_) => panic!("{what}: accepted"),
+    }
+}
+
+fn payload_of(file: &[u8]) -> &[u8] {
+    let header = Header::decode(file, file.len() as u64).unwrap();
+    let Range { start, end } = header.payload.offset..header.payload.offset + header.payload.length;
+    &file[start as usize..end as usize]
+}
+
+fn answers(filter: &dyn AnyFilter, family: &Family, indexes: Range<u64>) -> Vec<bool> {
+    indexes.map(|index| filter.contains(&key(family, index))).collect()
+}
+
+fn each_family(mut test: impl FnMut(&'static Family)) {
+    for family in FAMILIES {
+        // Seen only when a test fails.
+        println!("family {}", family.name);
+        test(family);
+    }
+}
+
+// What a family says about itself.
+
+#[test]
+fn ids_and_names_are_unique_and_found() {
+    let ids: HashSet<u16> = FAMILIES.iter().map(|family| family.id).collect();
+    let names: HashSet<&str> = FAMILIES.iter().map(|family| family.name).collect();
+    assert_eq!((ids.len(), names.len()), (FAMILIES.len(), FAMILIES.len()));
+    each_family(|family| {
+        assert!(family.id > 0);
+        assert!(family.name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'), "{}", family.name);
+        assert!(!family.summary.is_empty() && !family.summary.contains('\n'));
+        assert_eq!(mayhap::family(family.name), Some(family));
+        assert_eq!(make(family, 10).family(), family);
+    });
+    assert_eq!(mayhap::family("no such family"), None);
+}
+
+#[test]
+fn capabilities_are_those_that_a_filter_offers() {
+    each_family(|family| {
+        let mut filter = make(family, 100);
+        let Capabilities { grows, exact, .. } = family.can;
+        let offered = Capabilities {
+            inserts: filter.as_insert().is_some(),
+            removes: filter.as_remove().is_some(),
+            counts: filter.as_count().is_some(),
+            labels: filter.as_label().is_some(),
+            merges: filter.as_merge().is_some(),
+            intersects: filter.as_intersect().is_some(),
+            subtracts: filter.as_subtract().is_some(),
+            grows,
+            exact,
+        };
+        assert_eq!(offered, family.can);
+        assert_eq!(filter.as_label_mut().is_some(), family.can.labels);
+        assert_eq!(filter.report().guarantee == Guarantee::Exact, exact);
+        let mut outcomes = Vec::new();
+        let inserted = filter.insert_keys(&[&key(family, 7)], &mut outcomes);
+        let refused = Error::Unsupported { family: family.name, operation: "insert" };
+        assert_eq!(inserted, if family.can.inserts { Ok(()) } else { Err(refused) });
+    });
+}
+
+#[test]
+fn a_plan_is_what_is_built() {
+    each_family(|family| {
+        for (capacity, fpr) in [(1, 0.5), (10, 0.01), (1000, 0.001), (12_345, 0.03)] {
+            let spec = Spec::sized(capacity, fpr);
+            let (plan, report) = ((family.plan)(&spec).unwrap(), make_as(family, &spec).unwrap().report());
+            assert_eq!(plan.capacity, report.capacity);
+            assert_eq!(plan.probes, report.probes);
+            assert_eq!(plan.fpr_asked, report.fpr_asked);
+            assert_eq!(plan.fpr, report.fpr_at_capacity);
+            // A family that grows starts empty, and its plan is for the capacity.
+            if !family.can.grows {
+                assert_eq!(plan.bits, report.bits);
+            }
+            assert!(plan.bits_per_key() > 0.0);
+        }
+    });
+}
+
+#[test]
+fn nonsense_is_refused_without_a_panic_or_an_allocation() {
+    let sized = |p| Spec::sized(1000, p);
+    let nonsense = [
+        ("rate not a number", sized(f64::NAN)),
+        ("rate infinite", sized(f64::INFINITY)),
+        ("rate minus infinite", sized(f64::NEG_INFINITY)),
+        ("rate 0", sized(0.0)),
+        ("rate -0", sized(-0.0)),
+        ("rate 1", sized(1.0)),
+        ("rate above 1", sized(1.000_001)),
+        ("rate in percent", sized(5.0)),
+        ("rate negative", sized(-0.01)),
+        ("rate 1e-300", sized(1e-300)),
+        ("rate subnormal", sized(f64::from_bits(1))),
+        ("capacity 0", Spec::sized(0, 0.01)),
+        ("capacity 2^63", Spec::sized(1 << 63, 0.01)),
+        ("capacity 2^64 - 1", Spec::sized(u64::MAX, 0.01)),
+        ("bits 0", Spec::new().with_bits(0).with_fpr(0.01)),
+        ("bits 2^48 + 1", Spec::new().with_bits((1 << 48) + 1).with_fpr(0.01)),
+        ("bits 2^64 - 1", Spec::new().with_bits(u64::MAX).with_fpr(0.01)),
+        ("bits 2^64 - 1 and capacity", Spec::new().with_bits(u64::MAX).with_capacity(1)),
+        ("probes 0", sized(0.01).with_probes(0)),
+        ("probes 65", sized(0.01).with_probes(65)),
+        ("probes 2^32 - 1", sized(0.01).with_probes(u32::MAX)),
+        ("nothing", Spec::new()),
+        ("a rate only", Spec::new().with_fpr(0.01)),
+        ("probes only", Spec::new().with_probes(3)),
+        ("more keys than bits allow", Spec::new().with_capacity(1 << 40).with_bits(8).with_fpr(0.01)),
+    ];
+    each_family(|family| {
+        for (what, spec) in &nonsense {
+            let planned = (family.plan)(spec).err();
+            let made = make_as(family, spec).err();
+            assert!(planned.is_some() && made.is_some(), "{what}: accepted");
+            // Not by `==`: a rate that is not a number differs from itself.
+            assert_eq!(format!("{planned:?}"), format!("{made:?}"), "{what}");
+            if let Some(shared) = family.shared {
+                assert!(shared(spec).is_err(), "{what}");
+            }
+        }
+        // Within the limits, though no machine has it: planned at once, because nothing is built.
+        let absurd = Spec::new().with_capacity(1 << 40).with_fpr(0.01);
+        assert!((family.plan)(&absurd).unwrap().bits > 1 << 40 || family.can.exact);
+    });
+    assert_little_memory_was_asked_for();
+}
+
+#[test]
+fn a_family_hashes_or_does_not() {
+    let keyed = Hashing::Keyed(Secret::new([7; 16]));
+    each_family(|family| {
+        let make =
+            |hashing| make_as(family, &Spec::sized(10, 0.01).with_hashing(hashing)).map(|f| f.hashing());
+        let refused = |hashing: Hashing| Err(SpecError::Hashing { asked: hashing.name() });
+        if takes_integers(family) {
+            assert_eq!(make(Hashing::Integer), Ok(Hashing::Integer));
+            for hashing in [keyed, Hashing::Xxh3 { seed: 1 }] {
+                assert_eq!(make(hashing), refused(hashing));
+            }
+        } else {
+            assert_eq!(make(Hashing::Integer), refused(Hashing::Integer));
+            for hashing in [keyed, Hashing::Xxh3 { seed: 1 }] {
+                assert_eq!(make(hashing), Ok(hashing));
+            }
+        }
+    });
+}
+
+// Keys.
+
+#[test]
+fn no_key_that_is_in_is_ever_denied() {
+    each_family(|family| {
+        let count = 10_000;
+        let mut filter = filled(family, count, 0..count);
+        assert!(holds_all(&*filter, &keys(family, 0..count)));
+        assert_eq!(filter.report().inserted, Some(count));
+        // Three times as many as it was made for, where that is possible: more errors, but no denial.
+        if !takes_integers(family) {
+            insert(&mut *filter, &keys(family, count..3 * count));
+            assert!(holds_all(&*filter, &keys(family, 0..3 * count)));
+            assert_eq!(filter.report().over_capacity(), !family.can.exact);
+        }
+    });
+}
+
+#[test]
+fn exact_families_admit_nothing_else() {
+    each_family(|family| {
+        let filter = filled(family, 10_000, 0..5000);
+        let admitted = answers(&*filter, family, 5000..10_000).iter().filter(|&&hit| hit).count();
+        if family.can.exact {
+            assert_eq!(admitted, 0);
+            assert_eq!(filter.report().estimated_len, Some(5000.0));
+        } else {
+            // 5000 probes at 1% or less: more than 100 hits have a chance below 1e-9.
+            assert!(admitted <= 100, "{admitted} of 5000");
+        }
+    });
+}
+
+#[test]
+fn batches_answer_like_single_calls() {
+    each_family(|family| {
+        // The second size is beyond the second-level cache, where batches prefetch.
+        for capacity in [2000, 500_000] {
+            let filter = filled(family, capacity, 0..1000);
+            let asked = keys(family, 500..1500);
+            let single: Vec<bool> = asked.iter().map(|key| filter.contains(key)).collect();
+            let digests = digests(&*filter, &asked);
+            assert_eq!(single, digests.iter().map(|&d| filter.contains_digest(d)).collect::<Vec<_>>());
+            for len in [0, 1, 31, 32, 33, 63, 64, 65, 1000] {
+                // Answers are appended: what is there already stays.
+                let mut hits = vec![true, false];
+                filter.contains_batch(&digests[..len], &mut hits);
+                assert_eq!(hits, [&[true, false], &single[..len]].concat(), "{len} digests");
+                let mut hits = vec![false];
+                filter.contains_keys(&slices(&asked[..len]), &mut hits);
+                assert_eq!(hits, [&[false], &single[..len]].concat(), "{len} keys");
+            }
+        }
+    });
+}
+
+#[test]
+fn batches_insert_like_single_calls() {
+    each_family(|family| {
+        for capacity in [2000, 500_000] {
+            let mut given = keys(family, 0..1000);
+            // Repeats inside one batch, in the next one and far away.
+            given[20] = given[19].clone();
+            given[40] = given[10].clone();
+            given[900] = given[5].clone();
+            let [mut by_one, mut by_digests, mut by_keys] = [0; 3].map(|_| make(family, capacity));
+            let digests = digests(&*by_one, &given);
+            let one = by_one.as_insert().unwrap();
+            let single: Vec<Insertion> = digests.iter().map(|&d| one.insert_digest(d).unwrap()).collect();
+            for repeat in [20, 40, 900] {
+                assert_eq!(single[repeat], Insertion::Perhaps);
+            }
+            let mut outcomes = vec![Insertion::New];
+            by_digests.as_insert().unwrap().insert_batch(&digests, &mut outcomes).unwrap();
+            assert_eq!(outcomes[1..], single);
+            assert_eq!(insert(&mut *by_keys, &given), single);
+            assert_eq!(file_of(&*by_digests), file_of(&*by_one));
+            assert_eq!(file_of(&*by_keys), file_of(&*by_one));
+        }
+    });
+}
+
+#[test]
+fn a_full_filter_says_how_many_went_in_and_keeps_them() {
+    each_family(|family| {
+        if !takes_integers(family) {
+            return;
+        }
+        let mut filter = make(family, 100);
+        let mut given = keys(family, 0..70);
+        given.push(b"seven b".to_vec());
+        given.extend(keys(family, 70..80));
+        let mut outcomes = Vec::new();
+        let full = Full { limit: Limit::NotAnInteger, inserted: 70 };
+        assert_eq!(filter.insert_keys(&slices(&given), &mut outcomes), Err(full.into()));
+        assert_eq!((outcomes.len(), filter.report().inserted), (70, Some(70)));
+        assert!(
+            holds_all(&*filter, &given[..70]) && !filter.contains(&given[70]) && !filter.contains(&given[71])
+        );
+        for key in [&b""[..], &[0; 7], &[0; 9], &[0; 16]] {
+            let digest = filter.hashing().digest(key);
+            assert!(!filter.contains(key));
+            assert!(filter.as_insert().unwrap().insert_digest(digest).is_err());
+            assert!(!filter.as_remove().unwrap().remove_digest(digest));
+        }
+        if family.can.grows {
+            insert(&mut *filter, &[u64::MAX.to_le_bytes().to_vec()]);
+            assert!(filter.contains(&u64::MAX.to_le_bytes()));
+        } else {
+            for key in [100, 101, u64::MAX] {
+                let given = [key.to_le_bytes().to_vec()];
+                let error = filter.insert_keys(&slices(&given), &mut outcomes).unwrap_err();
+                assert_eq!(error, Full { limit: Limit::Universe { universe: 100, key }, inserted: 0 }.into());
+                assert!(!filter.contains(&given[0]));
+            }
+        }
+        assert!(holds_all(&*filter, &given[..70]));
+    });
+}
+
+#[test]
+fn threads_build_the_same_bytes_as_one_thread() {
+    each_family(|family| {
+        let Some(shared) = family.shared else { return };
+        let spec = Spec::sized(20_000, 0.01).with_hashing(Hashing::Xxh3 { seed: 5 });
+        let shared = shared(&spec).unwrap();
+        let keys = keys(family, 0..20_000);
+        let digests: Vec<Digest> = keys.iter().map(|key| shared.hashing().digest(key)).collect();
+        std::thread::scope(|scope| {
+            for part in digests.chunks(2500) {
+                scope.spawn(|| shared.insert_batch(part));
+            }
+        });
+        let mut alone = make_as(family, &spec).unwrap();
+        insert(&mut *alone, &keys);
+        assert_eq!(file_of(&*shared.finish()), file_of(&*alone));
+    });
+}
+
+// Set operations.
+
+/// Keys 0..600 here, 400..1000 there: 200 in common.
+fn two(family: &Family) -> (Box<dyn AnyFilter>, Box<dyn AnyFilter>) {
+    (filled(family, 1000, 0..600), filled(family, 1000, 400..1000))
+}
+
+/// As it is, but for the insert calls: a filter that was merged does not know them.
+fn uncounted(filter: &dyn AnyFilter) -> (Vec<u8>, Report) {
+    (payload_of(&file_of(filter)).to_vec(), Report { inserted: None, ..filter.report() })
+}
+
+#[test]
+fn merging_equals_inserting_both() {
+    each_family(|family| {
+        if !family.can.merges {
+            return;
+        }
+        let (mut ours, theirs) = two(family);
+        let before = file_of(&*theirs);
+        combine(&mut *ours, &*theirs, Combine::Union).unwrap();
+        assert!(holds_all(&*ours, &keys(family, 0..1000)));
+        assert_eq!(uncounted(&*ours), uncounted(&*filled(family, 1000, 0..1000)));
+        assert_eq!(ours.report().inserted, None);
+        assert_eq!(file_of(&*theirs), before);
+        // With itself, and with nothing.
+        let all = uncounted(&*ours);
+        let (again, nothing) = (reopen(&file_of(&*ours)).unwrap(), make(family, 1000));
+        combine(&mut *ours, &*again, Combine::Union).unwrap();
+        combine(&mut *ours, &*nothing, Combine::Union).unwrap();
+        assert_eq!(uncounted(&*ours), all);
+    });
+}
+
+#[test]
+fn intersecting_keeps_what_both_have() {
+    each_family(|family| {
+        if !family.can.intersects {
+            return;
+        }
+        let (mut ours, theirs) = two(family);
+        let (rate_of_ours, rate_of_theirs) = (ours.report().fpr_now, theirs.report().fpr_now);
+        combine(&mut *ours, &*theirs, Combine::Intersection).unwrap();
+        assert!(holds_all(&*ours, &keys(family, 400..600)));
+        assert_eq!(ours.report().inserted, None);
+        if family.can.exact {
+            assert_eq!(uncounted(&*ours), uncounted(&*filled(family, 1000, 400..600)));
+        } else {
+            assert!(ours.report().fpr_now <= rate_of_ours.min(rate_of_theirs));
+        }
+        let nothing = make(family, 1000);
+        combine(&mut *ours, &*nothing, Combine::Intersection).unwrap();
+        assert_eq!(uncounted(&*ours), uncounted(&*nothing));
+    });
+}
+
+#[test]
+fn subtracting_removes_what_the_other_has() {
+    each_family(|family| {
+        let (mut ours, theirs) = two(family);
+        let outcome = combine(&mut *ours, &*theirs, Combine::Difference);
+        if !family.can.subtracts {
+            let refused = Error::Unsupported { family: family.name, operation: "subtract" };
+            assert_eq!(outcome, Err(refused));
+            assert_eq!(file_of(&*ours), file_of(&*two(family).0));
+            return;
+        }
+        outcome.unwrap();
+        assert_eq!(uncounted(&*ours), uncounted(&*filled(family, 1000, 0..400)));
+    });
+}
+
+#[test]
+fn removing_undoes_inserting() {
+    each_family(|family| {
+        let mut filter = filled(family, 1000, 0..600);
+        let before = payload_of(&file_of(&*filter)).to_vec();
+        let more = keys(family, 600..900);
+        let digests = digests(&*filter, &more);
+        let outcomes = insert(&mut *filter, &more);
+        let Some(remove) = filter.as_remove() else { return };
+        for &digest in &digests {
+            assert!(remove.remove_digest(digest));
+        }
+        assert_eq!(payload_of(&file_of(&*filter)), before);
+        assert!(holds_all(&*filter, &keys(family, 0..600)));
+        if family.can.exact {
+            assert!(outcomes.iter().all(|&outcome| outcome == Insertion::New));
+            assert!(digests.iter().all(|&digest| !filter.contains_digest(digest)));
+            let remove = filter.as_remove().unwrap();
+            assert!(digests.iter().all(|&digest| !remove.remove_digest(digest)), "removed twice");
+            assert_eq!(filter.report().estimated_len, Some(600.0));
+        }
+    });
+}
+
+/// Nobody else's digests may stand in the way: the same, with all old keys in a decoded filter.
+#[test]
+fn removing_works_on_what_came_from_a_file() {
+    each_family(|family| {
+        let mut filter = reopen(&file_of(&*filled(family, 1000, 0..600))).unwrap();
+        let first = digests(&*filter, &keys(family, 0..300));
+        let Some(remove) = filter.as_remove() else { return };
+        assert!(first.iter().all(|&digest| remove.remove_digest(digest)));
+        let again = reopen(&file_of(&*filter)).unwrap();
+        assert!(holds_all(&*again, &keys(family, 300..600)));
+        if family.can.exact {
+            assert_eq!(answers(&*again, family, 0..600), [[false; 300], [true; 300]].concat());
+        }
+        assert_eq!(again.report(), filter.report());
+    });
+}
+
+#[test]
+fn filters_that_differ_are_not_combined() {
+    for ours in FAMILIES {
+        for theirs in FAMILIES {
+            let mut filter = filled(ours, 100, 0..50);
+            let before = file_of(&*filter);
+            let outcome = combine(&mut *filter, &*filled(theirs, 100, 0..50), Combine::Union);
+            if ours == theirs {
+                assert_eq!(outcome.is_ok(), ours.can.merges);
+            } else {
+                let mismatch = Mismatch::Family { ours: ours.name, theirs: theirs.name };
+                assert_eq!(outcome, Err(mismatch.into()));
+                assert_eq!(file_of(&*filter), before);
+                let other = make(theirs, 100);
+                let any: &dyn Any = &*other;
+                if let Some(merge) = filter.as_merge() {
+                    assert!(merge.merge_from(any).is_err());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn filters_that_hash_differently_are_not_combined() {
+    let (secret, other) = (Secret::new([1; 16]), Secret::new([2; 16]));
+    let seed = |seed| Hashing::Xxh3 { seed };
+    let cases = [
+        (seed(1), seed(2), Mismatch::Seed { ours: 1, theirs: 2 }),
+        (
+            Hashing::Keyed(secret),
+            Hashing::Keyed(other),
+            Mismatch::Secret { ours: secret.id(), theirs: other.id() },
+        ),
+        (seed(0), Hashing::Keyed(other), Mismatch::Hashing { ours: "xxh3-128", theirs: "siphash-1-3-128" }),
+    ];
+    each_family(|family| {
+        if takes_integers(family) {
+            return;
+        }
+        for (ours, theirs, mismatch) in cases {
+            let make = |hashing| make_as(family, &Spec::sized(100, 0.01).with_hashing(hashing)).unwrap();
+            let (mut ours, mut theirs) = (make(ours), make(theirs));
+            for filter in [&mut ours, &mut theirs] {
+                insert(&mut **filter, &keys(family, 0..50));
+            }
+            let before = file_of(&*ours);
+            for how in [Combine::Union, Combine::Intersection, Combine::Difference] {
+                match combine(&mut *ours, &*theirs, how) {
+                    Err(Error::Unsupported { .. }) => {}
+                    outcome => assert_eq!(outcome, Err(mismatch.into()), "{how:?}"),
+                }
+            }
+            assert_eq!(file_of(&*ours), before);
+        }
+    });
+}
+
+// Files.
+
+/// A filter in each state in which a file may find it.
+fn states(family: &Family) -> Vec<Box<dyn AnyFilter>> {
+    let mut states = vec![make(family, 1000), filled(family, 1000, 0..1), filled(family, 1000, 0..1000)];
+    let (mut merged, other) = two(family);
+    if combine(&mut *merged, &*other, Combine::Union).is_ok() {
+        states.push(merged);
+    }
+    let mut thinned = filled(family, 1000, 0..1000);
+    let digests = digests(&*thinned, &keys(family, 100..900));
+    if let Some(remove) = thinned.as_remove() {
+        digests.iter().for_each(|&digest| assert!(remove.remove_digest(digest)));
+        states.push(thinned);
+    }
+    states
+}
+
+#[test]
+fn a_file_gives_the_same_answers_report_and_bytes() {
+    each_family(|family| {
+        for filter in states(family) {
+            let file = file_of(&*filter);
+            let again = reopen(&file).unwrap();
+            assert_eq!(again.family(), family);
+            assert_eq!(again.hashing(), filter.hashing());
+            assert_eq!(again.report(), filter.report());
+            assert_eq!(answers(&*again, family, 0..3000), answers(&*filter, family, 0..3000));
+            assert_eq!(file_of(&*again), file);
+            let encoded = encode(&*filter, Summing::Payload);
+            assert_eq!(encoded.len(), file.len() as u64);
+            assert_eq!(encoded.header(), &file[..encoded.header().len()]);
+            // Whoever opened it can go on, wherever the allocator put the bytes.
+            let mut odd = vec![0];
+            odd.extend(&file);
+            let part = Bytes::from(odd).part(1..file.len() + 1).unwrap();
+            let mut again = open(part, None).unwrap();
+            insert(&mut *again, &keys(family, 900..1000));
+            assert!(holds_all(&*again, &keys(family, 900..1000)));
+        }
+    });
+}
+
+#[test]
+fn bytes_do_not_depend_on_the_order_of_inserts() {
+    each_family(|family| {
+        let (mut upwards, mut downwards) = (keys(family, 0..5000), keys(family, 0..5000));
+        downwards.reverse();
+        upwards.push(upwards[0].clone());
+        downwards.push(downwards[0].clone());
+        let [one, other] = [upwards, downwards].map(|keys| {
+            let mut filter = make(family, 5000);
+            insert(&mut *filter, &keys);
+            file_of(&*filter)
+        });
+        assert!(one == other);
+    });
+}
+
+#[test]
+fn a_filter_in_exclusive_bytes_is_written_where_it_lies() {
+    each_family(|family| {
+        if !family.in_place || cfg!(target_endian = "big") {
+            return;
+        }
+        let file = file_of(&*filled(family, 1000, 0..500));
+        let mut frame = Frame::parse(&file.clone().into(), Verify::All).unwrap();
+        // Vectors of words are aligned as the filter needs it.
+        let words: Vec<u64> = payload_of(&file)
+            .chunks_exact(8)
+            .map(|word| u64::from_le_bytes(word.try_into().unwrap()))
+            .collect();
+        let place = Box::leak(words.into_boxed_slice());
+        let address = place.as_ptr().addr();
+        frame.payload = Bytes::exclusive(bytemuck::cast_slice_mut::<u64, u8>(place));
+        let hashing = frame.hashing(None).unwrap();
+        let mut filter = registry::decode(&mut frame, hashing).unwrap();
+        insert(&mut *filter, &keys(family, 500..1000));
+        let encoded = encode(&*filter, Summing::Payload);
+        assert_eq!(encoded.pieces()[1].as_ptr().addr(), address);
+        assert!(encoded.to_vec() == file_of(&*filled(family, 1000, 0..1000)));
+    });
+}
+
+#[test]
+fn a_keyed_filter_opens_with_its_secret_only() {
+    let bytes = *b"sixteen bytes...";
+    let (secret, other) = (Secret::new(bytes), Secret::new([2; 16]));
+    each_family(|family| {
+        if takes_integers(family) {
+            return;
+        }
+        let mut filter =
+            make_as(family, &Spec::sized(100, 0.01).with_hashing(Hashing::Keyed(secret))).unwrap();
+        insert(&mut *filter, &keys(family, 0..100));
+        let file = file_of(&*filter);
+        assert!(!file.windows(bytes.len()).any(|window| window == bytes), "the secret stands in the file");
+        let again = open(file.clone().into(), Some(&secret)).unwrap();
+        assert!(holds_all(&*again, &keys(family, 0..100)));
+        assert_eq!(file_of(&*again), file);
+        let open = |secret| open(file.clone().into(), secret).err();
+        assert_eq!(open(None), Some(DecodeError::SecretNeeded { key_id: secret.id() }));
+        let wrong = DecodeError::SecretWrong { needed: secret.id(), given: other.id() };
+        assert_eq!(open(Some(&other)), Some(wrong));
+        // Another secret sets other bits: what the file holds is not the unkeyed filter.
+        assert!(payload_of(&file) != payload_of(&file_of(&*filled(family, 100, 0..100))));
+    });
+}
+
+#[test]
+fn a_secret_that_is_not_needed_is_ignored() {
+    each_family(|family| {
+        let file = file_of(&*filled(family, 100, 0..100));
+        assert!(open(file.into(), Some(&Secret::new([3; 16]))).is_ok());
+    });
+}
+
+// Damage.
+
+#[test]
+fn every_truncation_is_refused() {
+    each_family(|family| {
+        // Each length of a tiny file.
+        let tiny = file_of(&*filled(family, 8, 0..3));
+        for len in 0..tiny.len() {
+            expect_refused(tiny[..len].to_vec(), &format!("{len} bytes"));
+        }
+        assert!(reopen(&tiny).is_ok());
+        // Each length of a header page, and some of a larger payload.
+        let file = file_of(&*filled(family, 20_000, 0..20_000));
+        let mut random = Random::new(1);
+        let places = (0..200).map(|_| PAGE + random.below((file.len() - PAGE) as u64) as usize);
+        for len in (0..PAGE).chain(places).chain([file.len() - 1]) {
+            let error = expect_refused(file[..len].to_vec(), &format!("{len} bytes"));
+            assert!(matches!(error, DecodeError::Truncated { .. }), "{len} bytes: {error}");
+        }
+        let mut longer = file.clone();
+        longer.push(0);
+        assert_eq!(expect_refused(longer, "one byte more"), DecodeError::Trailing { bytes: 1 });
+    });
+}
+
+#[test]
+fn every_flipped_bit_of_a_header_is_refused() {
+    each_family(|family| {
+        let file = file_of(&*filled(family, 100, 0..100));
+        let bytes = |place: usize, bit: u32| {
+            let mut damaged = file.clone();
+            damaged[place] ^= 1 << bit;
+            damaged
+        };
+        for place in 0..PAGE {
+            for bit in 0..8 {
+                let error = expect_refused(bytes(place, bit), &format!("bit {bit} of byte {place}"));
+                let expected = match place {
+                    0..4 => matches!(error, DecodeError::Magic { .. }),
+                    4..6 => matches!(error, DecodeError::Version { .. }),
+                    40..44 => matches!(
+                        error,
+                        DecodeError::Value { field: "header length", .. } | DecodeError::Truncated { .. }
+                    ),
+                    _ => matches!(error, DecodeError::Checksum { field: "header", .. }),
+                };
+                assert!(expected, "bit {bit} of byte {place}: {error}");
+            }
+        }
+    });
+}
+
+#[test]
+fn flipped_bits_of_a_payload_are_refused_by_its_checksum() {
+    each_family(|family| {
+        let file = file_of(&*filled(family, 5000, 0..5000));
+        let mut random = Random::new(2);
+        for _ in 0..500 {
+            let place = PAGE + random.below((file.len() - PAGE) as u64) as usize;
+            let mut damaged = file.clone();
+            damaged[place] ^= 1 << random.below(8);
+            let error = expect_refused(damaged.clone(), &format!("byte {place}"));
+            assert!(matches!(error, DecodeError::Checksum { field: "payload", .. }), "byte {place}: {error}");
+            // Who looks at the header only does not see it, and comes to no harm.
+            let mut frame = Frame::parse(&damaged.into(), Verify::Header).unwrap();
+            assert!(!frame.verified);
+            let hashing = frame.hashing(None).unwrap();
+            if let Ok(mut filter) = registry::decode(&mut frame, hashing) {
+                use_it(&mut *filter, family);
+            }
+        }
+    });
+}
+
+/// Calls everything that a program may call. Nothing may panic, whatever the filter was made of.
+fn use_it(filter: &mut dyn AnyFilter, family: &Family) {
+    let report = filter.report();
+    assert!(report.fpr_now >= 0.0 && !report.over_capacity() | !family.can.exact);
+    let keys = keys(family, 0..40);
+    let mut hits = Vec::new();
+    filter.contains_keys(&slices(&keys), &mut hits);
+    let mut outcomes = Vec::new();
+    let inserted = filter.insert_keys(&slices(&keys), &mut outcomes);
+    assert!(inserted.is_err() || holds_all(filter, &keys));
+    let digests = digests(filter, &keys);
+    if let Some(remove) = filter.as_remove() {
+        digests.iter().for_each(|&digest| {
+            remove.remove_digest(digest);
+        });
+    }
+    let file = file_of(filter);
+    if let Ok(other) = reopen(&file) {
+        for how in [Combine::Union, Combine::Difference, Combine::Intersection] {
+            let _ = combine(filter, &*other, how);
+        }
+    }
+    let _ = filter.report();
+}
+
+/// Renews all checksums, as somebody does who wants a file to be believed. Offsets and lengths are
+/// taken from the file as far as they make sense.
+fn reseal(file: &mut [u8]) {
+    let u32_at = |file: &[u8], at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+    let u64_at = |file: &[u8], at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
+    let header = match u32_at(file, 40) as usize {
+        length if length >= PAGE && length.is_multiple_of(PAGE) && length <= file.len() => length,
+        _ => PAGE,
+    };
+    let sum_of = |file: &[u8], at: usize| {
+        let start = usize::try_from(u64_at(file, at)).ok()?;
+        let end = start.checked_add(usize::try_from(u64_at(file, at + 8)).ok()?)?;
+        Some(checksum(file.get(start..end)?))
+    };
+    let sections = (u32_at(file, 48) as usize).min(20);
+    let first = 96 + (u32_at(file, 44) as usize).min(header);
+    let places = std::iter::once(56).chain((0..sections).map(|section| first + 32 * section + 8));
+    for place in places.filter(|place| place + 24 <= header - 8).collect::<Vec<_>>() {
+        if let Some(sum) = sum_of(file, place) {
+            file[place + 16..place + 24].copy_from_slice(&sum.to_le_bytes());
+        }
+    }
+    let sum = checksum(&file[..header - 8]);
+    file[header - 8..header].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Opens what was resealed, and uses what opens.
+fn open_resealed(mut file: Vec<u8>, family: &Family) -> Result<(), DecodeError> {
+    reseal(&mut file);
+    // What opens may be of another family, if it was that field that was changed.
+    let mut filter = reopen(&file)?;
+    let family =
+        if takes_integers(filter.family()) == takes_integers(family) { family } else { filter.family() };
+    use_it(&mut *filter, family);
+    let again = file_of(&*filter);
+    assert!(reopen(&again).is_ok(), "what was opened and written cannot be opened again");
+    Ok(())
+}
+
+#[test]
+fn resealed_damage_is_refused_or_harmless() {
+    each_family(|family| {
+        let file = file_of(&*filled(family, 300, 0..300));
+        let (mut refused, mut opened) = (0, 0);
+        let mut count = |outcome: Result<(), DecodeError>| match outcome {
+            Ok(()) => opened += 1,
+            Err(_) => refused += 1,
+        };
+        // Each bit of the fields and the parameters, and of the zeros behind them.
+        for bit in 0..200 * 8 {
+            let mut damaged = file.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            count(open_resealed(damaged, family));
+        }
+        // Some bits of everything, several at once.
+        let mut random = Random::new(3);
+        for round in 0..4000 {
+            let mut damaged = file.clone();
+            for _ in 0..=round % 4 {
+                let from_payload = random.below(2) == 0;
+                let place = if from_payload {
+                    PAGE + random.below((file.len() - PAGE) as u64) as usize
+                } else {
+                    random.below(140) as usize
+                };
+                damaged[place] ^= 1 << random.below(8);
+            }
+            count(open_resealed(damaged, family));
+        }
+        // Whole fields with numbers at the edges.
+        for place in (0..140).step_by(4) {
+            for value in [0u64, 1, 63, 64, 65, 1 << 31, u32::MAX.into(), 1 << 47, 1 << 48, 1 << 63, u64::MAX]
+            {
+                for width in [4, 8] {
+                    let mut damaged = file.clone();
+                    damaged[place..place + width].copy_from_slice(&value.to_le_bytes()[..width]);
+                    count(open_resealed(damaged, family));
+                }
+            }
+        }
+        assert!(refused > 1000 && opened > 100, "{refused} refused, {opened} opened");
+    });
+    assert_little_memory_was_asked_for();
+}
+
+/// One change to a file, and the refusal that must follow.
+type Crafted<'a> = (&'a str, &'a dyn Fn(&mut Vec<u8>), fn(&DecodeError) -> bool);
+
+fn put(at: usize, bytes: &[u8]) -> impl Fn(&mut Vec<u8>) + use<> {
+    let bytes = bytes.to_vec();
+    move |file| file[at..at + bytes.len()].copy_from_slice(&bytes)
+}
+
+#[test]
+fn crafted_headers_are_refused_by_name() {
+    use DecodeError as E;
+    each_family(|family| {
+        let file = file_of(&*filled(family, 300, 0..300));
+        let length = payload_of(&file).len() as u64;
+        let other_probing = if file[14] == 0 { 1 } else { 0 };
+        let cases: &[Crafted<'_>] = &[
+            ("another magic", &put(0, b"RIFF"), |e| *e == E::Magic { found: *b"RIFF" }),
+            ("version 0", &put(4, &[0, 0]), |e| *e == E::Version { found: 0 }),
+            ("version 2", &put(4, &[2, 0]), |e| *e == E::Version { found: 2 }),
+            ("family 0", &put(6, &[0, 0]), |e| *e == E::Family { found: 0 }),
+            ("family 65535", &put(6, &[255, 255]), |e| *e == E::Family { found: 65_535 }),
+            ("flag 8", &put(8, &[8]), |e| *e == E::Flags { found: 8 }),
+            ("all flags", &put(8, &[255; 4]), |e| *e == E::Flags { found: 0xffff_fff8 }),
+            ("hashing 0", &put(12, &[0]), |e| *e == E::Hashing { scheme: 0, version: 1 }),
+            ("hashing 99", &put(12, &[99]), |e| *e == E::Hashing { scheme: 99, version: 1 }),
+            ("hashing version 2", &put(13, &[2]), |e| matches!(e, E::Hashing { version: 2, .. })),
+            ("probing 99", &put(14, &[99]), |e| *e == E::Probing { found: 99 }),
+            ("probing of another family", &put(14, &[other_probing]), |e| matches!(e, E::Probing { .. })),
+            ("reserved byte", &put(15, &[1]), |e| matches!(e, E::Padding { .. })),
+            ("seed beyond 64 bits", &put(24, &[1]), |e| matches!(e, E::Value { field: "seed", .. })),
+            ("key id without a key", &put(32, &[1]), |e| matches!(e, E::Value { field: "seed", .. })),
+            ("header length 0", &put(40, &[0; 4]), |e| *e == E::Value { field: "header length", found: 0 }),
+            ("header length 100", &put(40, &[100, 0, 0, 0]), |e| {
+                *e == E::Value { field: "header length", found: 100 }
+            }),
+            ("header length 2^32 - 4096", &put(40, &0xffff_f000u32.to_le_bytes()), |e| {
+                *e == E::Value { field: "header length", found: 0xffff_f000 }
+            }),
+            ("header length 1 MiB", &put(40, &(1u32 << 20).to_le_bytes()), |e| {
+                matches!(e, E::Truncated { field: "header", needed: 0x10_0000, .. })
+            }),
+            ("parameters of 2^32 - 1 bytes", &put(44, &[255; 4]), |e| {
+                matches!(e, E::Length { field: "header", .. })
+            }),
+            ("parameters of 0 bytes", &put(44, &[0; 4]), |e| matches!(e, E::Padding { .. })),
+            ("2^32 - 1 sections", &put(48, &[255; 4]), |e| matches!(e, E::Length { field: "header", .. })),
+            ("100 sections", &put(48, &[100, 0, 0, 0]), |e| {
+                // They fit the header, and are all zero: none stands where it should.
+                matches!(e, E::Value { field: "offset of a part", found: 0 })
+            }),
+            ("reserved word", &put(52, &[1]), |e| matches!(e, E::Padding { .. })),
+            ("payload over the header", &put(56, &0u64.to_le_bytes()), |e| {
+                *e == E::Value { field: "offset of a part", found: 0 }
+            }),
+            ("payload in the middle of a page", &put(56, &4104u64.to_le_bytes()), |e| {
+                *e == E::Value { field: "offset of a part", found: 4104 }
+            }),
+            ("payload a page later", &put(56, &8192u64.to_le_bytes()), |e| {
+                *e == E::Value { field: "offset of a part", found: 8192 }
+            }),
+            ("payload at the end of the numbers", &put(56, &u64::MAX.to_le_bytes()), |e| {
+                *e == E::Value { field: "offset of a part", found: u64::MAX }
+            }),
+            ("payload of 2^64 - 1 bytes", &put(64, &u64::MAX.to_le_bytes()), |e| {
+                matches!(e, E::Truncated { field: "payload", needed: u64::MAX, .. })
+            }),
+            ("payload of 2^47 bytes", &put(64, &(1u64 << 47).to_le_bytes()), |e| {
+                matches!(e, E::Truncated { field: "payload", .. })
+            }),
+            ("payload one byte shorter", &put(64, &(length - 1).to_le_bytes()), |e| {
+                *e == E::Trailing { bytes: 1 }
+            }),
+            ("a byte behind the end", &|file| file.push(0), |e| *e == E::Trailing { bytes: 1 }),
+            ("a page behind the end", &|file| file.extend([0; PAGE]), |e| *e == E::Trailing { bytes: 4096 }),
+            ("a byte in the end of the header", &put(4000, &[1]), |e| {
+                *e == E::Padding { field: "end of the header" }
+            }),
+            ("more ones than there is room", &put(88, &u64::MAX.to_le_bytes()), |e| {
+                matches!(e, E::Value { found: u64::MAX, .. })
+            }),
+            (
+                "a payload of no bytes",
+                &|file| {
+                    file.truncate(PAGE);
+                    file[64..72].fill(0);
+                },
+                |e| matches!(e, E::Length { field: "payload", .. } | E::Payload { .. }),
+            ),
+        ];
+        for (what, change, expected) in cases {
+            let mut crafted = file.clone();
+            change(&mut crafted);
+            reseal(&mut crafted);
+            let error = expect_refused(crafted, what);
+            assert!(expected(&error), "{what}: {error}");
+        }
+    });
+    assert_little_memory_was_asked_for();
+}
+
+/// A header that is longer than it has to be hides nothing, but there is one way to write a filter.
+#[test]
+fn a_header_with_a_page_too_many_is_refused() {
+    each_family(|family| {
+        let file = file_of(&*filled(family, 300, 0..300));
+        let mut crafted = [&file[..PAGE - 8], &[0; PAGE + 8], &file[PAGE..]].concat();
+        put(40, &8192u32.to_le_bytes())(&mut crafted);
+        put(56, &8192u64.to_le_bytes())(&mut crafted);
+        reseal(&mut crafted);
+        let error = expect_refused(crafted, "two pages");
+        assert!(matches!(error, DecodeError::Length { field: "header", found: 8192, .. }), "{error}");
+    });
+}
+
+/// The first field of these families is a number of bits, and decides how much is read.
+#[test]
+fn crafted_sizes_are_refused_before_anything_is_allocated() {
+    each_family(|family| {
+        let file = file_of(&*filled(family, 300, 0..300));
+        for size in [0, 1, 1 << 20, 1 << 41, 1 << 47, 1 << 48, (1 << 48) + 1, 1 << 63, u64::MAX] {
+            let mut crafted = file.clone();
+            put(96, &u64::to_le_bytes(size))(&mut crafted);
+            reseal(&mut crafted);
+            match reopen(&crafted) {
+                Err(DecodeError::Value { found, .. }) => assert_eq!(found, size),
+                Err(DecodeError::Length { field, .. }) => assert_eq!(field, "payload"),
+                Err(other) => panic!("{size}: {other}"),
+                // Where the first field is only a capacity, it promises nothing.
+                Ok(_) => assert_eq!(family.name, "roaring"),
+            }
+        }
+    });
+    assert_little_memory_was_asked_for();
+}
+
+#[test]
+fn crafted_bloom_parameters_are_refused() {
+    let file = Bloom::new(300, 0.01).unwrap().to_bytes();
+    let refused = |at: usize, bytes: &[u8]| {
+        let mut crafted = file.clone();
+        put(at, bytes)(&mut crafted);
+        reseal(&mut crafted);
+        let error = Bloom::from_bytes(&crafted).expect_err("crafted");
+        assert_eq!(expect_refused(crafted, "crafted"), error);
+        error
+    };
+    for probes in [0, 65, 1 << 20, u32::MAX] {
+        let expected = DecodeError::Value { field: "probes", found: probes.into() };
+        assert_eq!(refused(104, &probes.to_le_bytes()), expected);
+    }
+    assert_eq!(refused(108, &[1]), DecodeError::Padding { field: "padding of the parameters" });
+    for rate in [f64::NAN, f64::INFINITY, -0.5, 1.5, -f64::MIN_POSITIVE] {
+        let expected = DecodeError::Value { field: "asked rate", found: rate.to_bits() };
+        assert_eq!(refused(120, &rate.to_le_bytes()), expected);
+    }
+    // 300 keys at 1% take 2876 bits, so the last word has 4 bits too many.
+    let last = file.len() - 1;
+    assert_eq!(refused(last, &[0x10]), DecodeError::Padding { field: "end of the payload" });
+    // An empty filter has no ones, whatever its header says.
+    assert_eq!(refused(88, &[1]), DecodeError::Value { field: "set bits", found: 1 });
+    // Hashing by itself is for integers.
+    assert_eq!(refused(12, &[3]), DecodeError::Hashing { scheme: 3, version: 1 });
+}
+
+#[test]
+fn a_crafted_number_of_inserts_does_not_overflow() {
+    each_family(|family| {
+        let mut file = file_of(&*filled(family, 300, 0..100));
+        put(80, &u64::MAX.to_le_bytes())(&mut file);
+        reseal(&mut file);
+        let mut filter = reopen(&file).unwrap();
+        insert(&mut *filter, &keys(family, 100..200));
+        assert_eq!(filter.report().inserted, Some(u64::MAX));
+    });
+}
+
+#[test]
+fn a_crafted_number_of_ones_does_not_underflow() {
+    each_family(|family| {
+        let mut file = file_of(&*filled(family, 300, 0..100));
+        put(88, &1u64.to_le_bytes())(&mut file);
+        reseal(&mut file);
+        let error = expect_refused(file.clone(), "one");
+        assert!(matches!(error, DecodeError::Value { found: 1, .. }), "{error}");
+        // A map of a large file is believed without counting.
+        let mut frame = Frame::parse(&file.into(), Verify::Header).unwrap();
+        let hashing = frame.hashing(None).unwrap();
+        if let Ok(mut filter) = registry::decode(&mut frame, hashing) {
+            use_it(&mut *filter, family);
+        }
+    });
+}
+
+// Only Linux tells how much address space a process has ever asked for. Zeroed memory that was never
+// touched counts there, which is just what a claim of 2^47 bits would cost.
+fn assert_little_memory_was_asked_for() {
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return };
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmPeak:"));
+    let kibibytes: u64 = peak.unwrap().trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(kibibytes < 8 << 20, "{kibibytes} KiB of address space");
+}
+
+// Sections and flags.
+
+/// A filter whose file has sections, as a later family or a tool may write them.
+struct WithSections {
+    filter: Box<dyn AnyFilter>,
+    sections: Vec<(u32, Vec<u8>)>,
+}
+
+impl Filter for WithSections {
+    fn hashing(&self) -> Hashing {
+        self.filter.hashing()
+    }
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.filter.contains_digest(digest)
+    }
+}
+
+impl AnyFilter for WithSections {
+    fn family(&self) -> &'static Family {
+        self.filter.family()
+    }
+    fn report(&self) -> Report {
+        self.filter.report()
+    }
+    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
+        self.filter.encode(out);
+        for (id, bytes) in &self.sections {
+            out.section(*id, bytes);
+        }
+    }
+}
+
+fn with_sections(family: &Family, sections: &[(u32, &[u8])]) -> Vec<u8> {
+    let sections = sections.iter().map(|&(id, bytes)| (id, bytes.to_vec())).collect();
+    file_of(&WithSections { filter: filled(family, 300, 0..300), sections })
+}
+
+#[test]
+fn metadata_is_carried_and_an_unknown_section_is_refused() {
+    each_family(|family| {
+        let notes = b"name=seen urls".as_slice();
+        let file = with_sections(family, &[(METADATA, notes)]);
+        let frame = Frame::parse(&file.clone().into(), Verify::All).unwrap();
+        assert_eq!(frame.sections.len(), 1);
+        assert_eq!((frame.sections[0].0, frame.sections[0].1.as_slice()), (METADATA, notes));
+        assert!(frame.header.sections[0].1.offset.is_multiple_of(PAGE as u64));
+        let again = reopen(&file).unwrap();
+        assert!(holds_all(&*again, &keys(family, 0..300)));
+        for sections in
+            [&[(99, notes)][..], &[(METADATA, notes), (99, b"")], &[(0, notes)], &[(u32::MAX, notes)]]
+        {
+            let unknown = sections.iter().find(|(id, _)| *id != METADATA).unwrap().0;
+            let error = expect_refused(with_sections(family, sections), "an unknown section");
+            assert_eq!(error, DecodeError::Section { found: unknown });
+        }
+    });
+}
+
+#[test]
+fn bloom_from_bytes_minds_sections_like_open() {
+    let bloom = mayhap::family("bloom").unwrap();
+    let file = with_sections(bloom, &[(99, b"perhaps a list of exceptions")]);
+    assert_eq!(Bloom::from_bytes(&file).unwrap_err(), DecodeError::Section { found: 99 });
+    assert!(Bloom::from_bytes(&with_sections(bloom, &[(METADATA, b"")])).is_ok());
+    let exact = file_of(&*filled(mayhap::family("exact").unwrap(), 10, 0..10));
+    assert_eq!(Bloom::from_bytes(&exact).unwrap_err(), DecodeError::Family { found: 2 });
+}
+
+#[test]
+fn damaged_sections_are_refused() {
+    each_family(|family| {
+        let file = with_sections(family, &[(METADATA, b"name=a"), (METADATA, b"name=b")]);
+        assert!(reopen(&file).is_ok());
+        for len in 0..file.len() {
+            expect_refused(file[..len].to_vec(), &format!("{len} bytes"));
+        }
+        let second = Header::decode(&file, file.len() as u64).unwrap().sections[1].1;
+        let mut damaged = file.clone();
+        damaged[second.offset as usize] ^= 1;
+        let error = expect_refused(damaged, "a flipped bit");
+        assert!(matches!(error, DecodeError::Checksum { field: "section", .. }), "{error}");
+        let mut hidden = file.clone();
+        hidden[second.offset as usize - 1] = 1;
+        reseal(&mut hidden);
+        let error = expect_refused(hidden, "something between two sections");
+        assert_eq!(error, DecodeError::Padding { field: "gap before a section" });
+        // Two sections over each other: the second starts where the first does.
+        let first = Header::decode(&file, file.len() as u64).unwrap().sections[0].1;
+        let params = u32::from_le_bytes(file[44..48].try_into().unwrap()) as usize;
+        let mut overlapping = file.clone();
+        put(96 + params + 32 + 8, &first.offset.to_le_bytes())(&mut overlapping);
+        reseal(&mut overlapping);
+        let error = expect_refused(overlapping, "overlapping sections");
+        assert_eq!(error, DecodeError::Value { field: "offset of a part", found: first.offset });
+        let mut padded = file.clone();
+        put(96 + params + 4, &[1])(&mut padded);
+        reseal(&mut padded);
+        let error = expect_refused(padded, "a section's padding");
+        assert_eq!(error, DecodeError::Padding { field: "section padding" });
+    });
+}
+
+#[test]
+fn many_sections_make_the_header_longer() {
+    each_family(|family| {
+        let sections = vec![(METADATA, &b"x"[..]); 200];
+        let file = with_sections(family, &sections);
+        assert_eq!(Header::length(&file), Ok(2 * PAGE));
+        assert!(holds_all(&*reopen(&file).unwrap(), &keys(family, 0..300)));
+    });
+}
+
+/// A writer that died: the counts and the checksum in the header are those of before.
+#[test]
+fn an_interrupted_update_is_recounted_and_not_summed() {
+    each_family(|family| {
+        let done = filled(family, 300, 0..200);
+        let mut file = file_of(&*filled(family, 300, 0..100));
+        mark_writing(&mut file[..PAGE]);
+        let header = Header::decode(&file, file.len() as u64).unwrap();
+        assert!(header.flags.contains(Flags::WRITING) && !header.flags.contains(Flags::UNSUMMED));
+        assert_eq!((header.inserted, header.ones), (None, None));
+        if !family.in_place {
+            assert!(holds_all(&*reopen(&file).unwrap(), &keys(family, 0..100)));
+            return;
+        }
+        // The new payload under the old header.
+        file.truncate(PAGE);
+        file.extend(payload_of(&file_of(&*done)));
+        let again = reopen(&file).unwrap();
+        assert!(holds_all(&*again, &keys(family, 0..200)));
+        assert_eq!(again.report(), Report { inserted: None, ..done.report() });
+        // Written again, it is a file like any other, that does not know its calls.
+        let renewed = file_of(&*again);
+        let header = Header::decode(&renewed, renewed.len() as u64).unwrap();
+        assert_eq!(header.flags, Flags::UNCOUNTED);
+        assert!(reopen(&renewed).is_ok());
+    });
+}
+
+#[test]
+fn a_file_without_a_payload_checksum_keeps_its_counts() {
+    each_family(|family| {
+        let filter = filled(family, 300, 0..100);
+        let file = encode(&*filter, Summing::Skip).to_vec();
+        let header = Header::decode(&file, file.len() as u64).unwrap();
+        assert_eq!((header.flags, header.payload.checksum), (Flags::UNSUMMED, 0));
+        assert_eq!(header.inserted, Some(100));
+        let again = reopen(&file).unwrap();
+        assert_eq!(again.report(), filter.report());
+        // Written whole, it has a checksum again.
+        assert!(file_of(&*again) == file_of(&*filter));
+        // A damaged payload is not found by a checksum that is not there: refused or used, no panic.
+        let mut random = Random::new(4);
+        for _ in 0..200 {
+            let mut damaged = file.clone();
+            let place = PAGE + random.below((file.len() - PAGE) as u64) as usize;
+            damaged[place] ^= 1 << random.below(8);
+            if let Ok(mut filter) = reopen(&damaged) {
+                use_it(&mut *filter, family);
+            }
+        }
+    });
+}
+
+#[test]
+fn what_is_no_file_at_all_is_refused() {
+    let cases: [(&[u8], DecodeError); 4] = [
+        (b"", DecodeError::Truncated { field: "magic", needed: 4, available: 0 }),
+        (b"MYH", DecodeError::Truncated { field: "magic", needed: 4, available: 3 }),
+        (b"PK\x03\x04 and more", DecodeError::Magic { found: *b"PK\x03\x04" }),
+        (b"MYHP\x02\x00", DecodeError::Version { found: 2 }),
+    ];
+    for (bytes, error) in cases {
+        assert_eq!(reopen(bytes).err(), Some(error));
+    }
+    let mut random = Random::new(5);
+    for _ in 0..2000 {
+        let mut noise: Vec<u8> = (0..random.below(9000)).map(|_| random.next_u64() as u8).collect();
+        assert!(reopen(&noise).is_err());
+        if let Some(start) = noise.get_mut(..6) {
+            start.copy_from_slice(b"MYHP\x01\x00");
+            assert!(reopen(&noise).is_err());
+        }
+    }
+}
+
+/// The kinds of keys of `mayhap-eval` never meet, which the tests above rely on.
+#[test]
+fn keys_of_different_numbers_are_different() {
+    each_family(|family| {
+        let all: HashSet<Vec<u8>> = keys(family, 0..30_000).into_iter().collect();
+        assert_eq!(all.len(), 30_000);
+    });
+}
