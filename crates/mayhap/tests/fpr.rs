@@ -3,8 +3,9 @@
 //! A cell (so many keys, such a rate, one kind of keys) passes if the measured rate is within 5 standard
 //! deviations of the predicted one: those of the count, and those of the rate from one seed to the next
 //! (`math::fpr_deviation`). A correct filter fails a cell with a chance of 5.7e-7. The grid has 75 cells,
-//! so the chance of a false alarm in it is 4.3e-5, and the slow cells add 1.4e-5. It is drawn once: the
-//! seeds are fixed, so a test that passes goes on passing until the code changes.
+//! so the chance of a false alarm in it is 4.3e-5; the window of 256 sizes adds 1.5e-4, and the 25 slow
+//! cells 1.4e-5. It is drawn once: the seeds are fixed, so a test that passes goes on passing until the
+//! code changes.
 //!
 //! Each cell also asks for every key that is in, of which none may be denied.
 
@@ -303,7 +304,7 @@ fn estimates_hold_from_empty_to_full() {
     assert_eq!(bloom.measure_fpr(5000..5100u64).rate(), Some(1.0));
 }
 
-/// A key of one's own type, which hashes like the bytes it hands out.
+/// Ten times the same keys: ten times the calls, but neither more keys nor a higher rate.
 #[test]
 fn repeats_do_not_count_as_keys() {
     struct Visit(u32, u32);

@@ -9,7 +9,7 @@ use roaring::RoaringTreemap;
 
 use crate::YES;
 use crate::args::{Common, KeyArgs};
-use crate::keys::number;
+use crate::keys::{Kind, number};
 
 /// Sort unsigned integers and drop repeats, with a bitmap
 ///
@@ -24,9 +24,8 @@ pub(crate) struct Args {
     /// Print only how many different ones there are
     #[arg(short, long)]
     count: bool,
-    /// Records end with NUL, in and out
-    #[arg(short = 'z', long)]
-    null: bool,
+    #[command(flatten)]
+    keys: KeyArgs,
 }
 
 /// A dense bitmap of up to 16 MiB is used without further thought.
@@ -76,9 +75,12 @@ impl Set {
 }
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
-    let keys = KeyArgs { null: args.null, ..KeyArgs::default() };
-    let mut inputs = keys.inputs(&args.files);
+    if args.keys.kind != Kind::Bytes {
+        anyhow::bail!("sort reads unsigned decimal integers; leave out --as");
+    }
+    let mut inputs = args.keys.inputs(&args.files);
     inputs.numbered = true;
+    let (selector, mut scratch) = (args.keys.selector(), Vec::new());
     let progress = common.progress("reading", &inputs);
     let mut set = Set::new()?;
     let (mut chunks, mut buffer) = (inputs.chunks(), Vec::new());
@@ -86,7 +88,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         progress.advance(chunk.bytes.len());
         for (index, record) in chunk.records().enumerate() {
             // `sort -n` forgives white space, also the carriage returns of other systems.
-            let integer = number(record.trim_ascii(), "from 0 to 18446744073709551615")
+            let integer = selector
+                .key(record, &mut scratch)
+                .and_then(|text| number(text.trim_ascii(), "from 0 to 18446744073709551615"))
                 .with_context(|| chunk.place(index))?;
             set.insert(integer)?;
         }
@@ -97,7 +101,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     if args.count {
         writeln!(out, "{}", set.len())?;
     } else {
-        let end = [keys.terminator()];
+        let end = [args.keys.terminator()];
         let mut print = |integer: u64| {
             write!(out, "{integer}")?;
             out.write_all(&end)

@@ -1,0 +1,72 @@
+//! Writes a golden file for each family that has none yet: `write_golden FOLDER`.
+//!
+//! Golden files stand for the files that users have. They are added, never changed, so a file that is
+//! there is left alone; `tests/golden.rs` holds every later version to its bytes and its answers.
+//! `cargo xtask golden` calls this and records the new files.
+
+use std::error::Error;
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+
+use mayhap::family::Make;
+use mayhap::registry::FAMILIES;
+use mayhap::wire::Summing;
+use mayhap::{AnyFilter, Family, Hashing, Secret, Spec, encode};
+use mayhap_eval::KeyKind;
+
+/// How many keys are in each file.
+const KEYS: u64 = 200;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = std::env::args_os().nth(1).ok_or("usage: write_golden FOLDER")?;
+    let folder = Path::new(&folder);
+    for family in FAMILIES {
+        write(folder, family.name, family, Hashing::default())?;
+    }
+    let bloom = &mayhap::filters::bloom::FAMILY;
+    write(folder, "bloom-seeded", bloom, Hashing::Xxh3 { seed: 0x0123_4567_89ab_cdef })?;
+    write(folder, "bloom-keyed", bloom, Hashing::Keyed(Secret::new(*b"0123456789abcdef")))?;
+    Ok(())
+}
+
+/// Writes `FOLDER/<name>-v1.mayhap`, unless it is there.
+fn write(folder: &Path, name: &str, family: &Family, hashing: Hashing) -> Result<(), Box<dyn Error>> {
+    let Make::Empty(make) = family.make else {
+        return Err(format!("{}: made in a way that this program does not know", family.name).into());
+    };
+    let mut filter = make(&Spec::sized(capacity(family), 0.01).with_hashing(hashing))?;
+    let keys: Vec<Vec<u8>> = (0..KEYS).map(|index| key(&*filter, index)).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    filter.insert_keys(&keys, &mut Vec::new())?;
+    if family.name == "roaring" {
+        // A container of the dense kind as well, in another 32-bit range.
+        let dense: Vec<[u8; 8]> = (0..5000u64).map(|low| ((7 << 32) + 3 * low).to_le_bytes()).collect();
+        let dense: Vec<&[u8]> = dense.iter().map(<[u8; 8]>::as_slice).collect();
+        filter.insert_keys(&dense, &mut Vec::new())?;
+    }
+    let path = folder.join(format!("{name}-v1.mayhap"));
+    match OpenOptions::new().write(true).create_new(true).open(&path) {
+        Ok(mut file) => {
+            file.write_all(&encode(&*filter, Summing::Payload).to_vec())?;
+            println!("wrote {}", path.display());
+            Ok(())
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(format!("{}: {error}", path.display()).into()),
+    }
+}
+
+fn capacity(family: &Family) -> u64 {
+    // A bitmap needs a place for each integer. The others are full with their keys.
+    if family.name == "bitmap" { 2000 } else { KEYS }
+}
+
+/// The keys of `tests/golden.rs`: byte strings of all kinds, or integers.
+fn key(filter: &dyn AnyFilter, index: u64) -> Vec<u8> {
+    match filter.hashing() {
+        Hashing::Integer if filter.family().name == "bitmap" => (index * 7).to_le_bytes().to_vec(),
+        Hashing::Integer => (index * index * 1_000_003).to_le_bytes().to_vec(),
+        _ => KeyKind::ALL[(index % 5) as usize].key(7, index),
+    }
+}
