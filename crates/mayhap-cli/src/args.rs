@@ -10,6 +10,7 @@ use crate::cmd;
 use crate::input::Inputs;
 use crate::keys::{self, Delimiter, JsonPath, Kind, Selector};
 use crate::progress::Progress;
+use crate::report;
 
 /// Is this key in the set? "No", or "mayhap".
 ///
@@ -90,7 +91,7 @@ impl Common {
     /// A word to the user on standard error.
     pub(crate) fn say(&self, text: impl std::fmt::Display) {
         if !self.quiet {
-            eprintln!("mayhap: {text}");
+            report::note(format_args!("mayhap: {text}"));
         }
     }
 }

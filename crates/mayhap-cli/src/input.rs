@@ -42,9 +42,9 @@ impl Inputs {
             if path == Path::new("-") {
                 return Ok(false);
             }
-            let file = open(path)?;
-            let regular = file.metadata().with_context(|| path.display().to_string())?.is_file();
-            if !regular || Input::new(file, path, self.decompress)?.compressed {
+            // A named pipe must be opened once only: its writer would take the first close for the end.
+            let metadata = path.metadata().with_context(|| format!("{}: cannot open", path.display()))?;
+            if !metadata.is_file() || Input::new(open(path)?, path, self.decompress)?.compressed {
                 return Ok(false);
             }
         }
@@ -319,9 +319,9 @@ impl Input {
 
     fn read_more(&mut self, buffer: &mut Vec<u8>) -> Result<ReadMore> {
         let before = buffer.len();
-        // Doubles for a long record, so that its length costs linear time.
-        let room = CHUNK.max(before);
-        buffer.resize(before + room, 0);
+        // Not more room for a long record: a pipe brings little at a time, and clearing the rest again
+        // for each read would cost quadratic time.
+        buffer.resize(before + CHUNK, 0);
         let bytes = loop {
             match self.reader.read(&mut buffer[before..]) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -334,7 +334,7 @@ impl Input {
         })?;
         buffer.truncate(before + bytes);
         self.ended = bytes == 0;
-        Ok(ReadMore { bytes, short: bytes < room })
+        Ok(ReadMore { bytes, short: bytes < CHUNK })
     }
 }
 
@@ -361,7 +361,7 @@ enum Compression {
 }
 
 /// The first bytes, with `None` for one that may be anything. bzip2's "BZh9" alone is also text, so
-/// its first block is looked at too.
+/// the start of its first block is looked at too, or of its end if it is empty.
 const SIGNATURES: &[(Compression, &[Option<u8>])] = &[
     (Compression::Gzip, &[Some(0x1f), Some(0x8b), Some(8)]),
     (Compression::Zstd, &[Some(0x28), Some(0xb5), Some(0x2f), Some(0xfd)]),
@@ -379,6 +379,21 @@ const SIGNATURES: &[(Compression, &[Option<u8>])] = &[
             Some(0x26),
             Some(0x53),
             Some(0x59),
+        ],
+    ),
+    (
+        Compression::Bzip2,
+        &[
+            Some(b'B'),
+            Some(b'Z'),
+            Some(b'h'),
+            None,
+            Some(0x17),
+            Some(0x72),
+            Some(0x45),
+            Some(0x38),
+            Some(0x50),
+            Some(0x90),
         ],
     ),
 ];

@@ -41,12 +41,12 @@ fn main() -> ExitCode {
         Command::Completions(args) => cmd::completions::run(&args),
         Command::Man(args) => cmd::man::run(&args),
     };
-    match outcome.and_then(|status| Ok(io::stdout().flush().map(|()| status)?)) {
+    match outcome.and_then(|status| Ok(report::stdout().flush().map(|()| status)?)) {
         Ok(status) => ExitCode::from(status),
         // Whoever reads us has seen enough: `mayhap dedup | head -1` is no error.
         Err(error) if is_closed_pipe(&error) => ExitCode::from(YES),
         Err(error) => {
-            let _ = writeln!(io::stderr(), "mayhap: {error:#}");
+            report::note(format_args!("mayhap: {error:#}"));
             ExitCode::from(ERROR)
         }
     }

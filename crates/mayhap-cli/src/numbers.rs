@@ -1,10 +1,15 @@
 //! Numbers as people write them: `10M`, `1e7`, `1%`, `1in1M`, `64MiB`.
 
 use mayhap::SpecError;
-use mayhap::spec::MIN_FPR;
+use mayhap::math::MAX_PROBES;
+use mayhap::spec::{MAX_BITS, MAX_CAPACITY, MIN_FPR};
 
-/// A number with a factor behind it, as a float and as an exact integer if it is one.
-fn scaled(text: &str, factors: &[(&str, u64)]) -> Result<f64, String> {
+const COUNTS: &str = "10M, 10_000_000 or 1e7";
+const SIZES: &str = "64MiB, 1GB or 4096";
+const RATES: &str = "1%, 0.01, 1e-6 or 1in1M";
+
+/// A number with a factor behind it.
+fn scaled(text: &str, factors: &[(&str, u64)], examples: &str) -> Result<f64, String> {
     let clean = text.trim().replace('_', "");
     let lower = clean.to_ascii_lowercase();
     let (digits, factor) = factors
@@ -15,7 +20,7 @@ fn scaled(text: &str, factors: &[(&str, u64)]) -> Result<f64, String> {
     // Rust reads "inf" and "nan" as numbers; nobody means them.
     let number: f64 = match digits.trim().parse() {
         Ok(number) if digits.contains(|c: char| c.is_ascii_digit()) => number,
-        _ => return Err(format!("{text:?} is not a number")),
+        _ => return Err(format!("{text:?} is not a number; give one such as {examples}")),
     };
     Ok(number * factor as f64)
 }
@@ -50,14 +55,31 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     if let Ok(exact) = text.trim().replace('_', "").parse() {
         return Ok(exact);
     }
-    whole(text, scaled(text, FACTORS)?, "a count", "10M, 10_000_000 or 1e7")
+    whole(text, scaled(text, FACTORS, COUNTS)?, "a count", COUNTS)
 }
 
 /// A number of keys that a filter is made for: at least 1.
 pub(crate) fn capacity(text: &str) -> Result<u64, String> {
     match count(text)? {
-        0 => Err(SpecError::Capacity { asked: 0, limit: mayhap::spec::MAX_CAPACITY }.to_string()),
+        0 => Err(SpecError::Capacity { asked: 0, limit: MAX_CAPACITY }.to_string()),
         count => Ok(count),
+    }
+}
+
+/// A number of bits: at least 1.
+pub(crate) fn bits(text: &str) -> Result<u64, String> {
+    match count(text)? {
+        0 => Err(SpecError::Bits { asked: 0, limit: MAX_BITS }.to_string()),
+        count => Ok(count),
+    }
+}
+
+/// A number of probes.
+pub(crate) fn probes(text: &str) -> Result<u32, String> {
+    match text.trim().parse() {
+        Ok(probes) if (1..=MAX_PROBES).contains(&probes) => Ok(probes),
+        Ok(asked) => Err(SpecError::Probes { asked }.to_string()),
+        Err(_) => Err(format!("{text:?} is not a number of probes; it must be 1 to {MAX_PROBES}")),
     }
 }
 
@@ -78,7 +100,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         ("t", 1 << 40),
         ("b", 1),
     ];
-    match whole(text, scaled(text, FACTORS)?, "a size", "64MiB, 1GB or 4096")? {
+    match whole(text, scaled(text, FACTORS, SIZES)?, "a size", SIZES)? {
         0 => Err("a size of 0 bytes holds nothing; the least is 1".into()),
         bytes if bytes > u64::MAX / 8 => Err(format!("{text:?} is more than any machine has")),
         bytes => Ok(bytes),
@@ -89,15 +111,15 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 pub(crate) fn rate(text: &str) -> Result<f64, String> {
     let lower = text.trim().to_ascii_lowercase();
     let rate = if let Some(percent) = lower.strip_suffix('%') {
-        scaled(percent, &[])? / 100.0
-    } else if let Some((one, many)) = lower.split_once("in") {
+        scaled(percent, &[], RATES)? / 100.0
+    } else if let Some((one, many)) = lower.split_once("in").filter(|_| !lower.contains("inf")) {
         let many = count(many)?;
         if many == 0 {
             return Err(format!("{text:?} divides by zero"));
         }
         count(one)? as f64 / many as f64
     } else {
-        scaled(&lower, &[])?
+        scaled(&lower, &[], RATES)?
     };
     if (MIN_FPR..1.0).contains(&rate) { Ok(rate) } else { Err(SpecError::Fpr { asked: rate }.to_string()) }
 }
@@ -156,6 +178,12 @@ mod tests {
             (rate("-1%").map(|_| 0), "a false-positive rate of -0.01"),
             (rate("1e-300").map(|_| 0), "at least 2^-64"),
             (rate("1in0").map(|_| 0), "divides by zero"),
+            (rate("nan").map(|_| 0), "\"nan\" is not a number; give one such as 1%, 0.01, 1e-6 or 1in1M"),
+            (rate("-inf").map(|_| 0), "\"-inf\" is not a number"),
+            (bits("0"), "the least is 1"),
+            (probes("0").map(u64::from), "0 probes were asked for; it must be 1 to 64"),
+            (probes("65").map(u64::from), "65 probes were asked for; it must be 1 to 64"),
+            (probes("-1").map(u64::from), "\"-1\" is not a number of probes; it must be 1 to 64"),
             (seed("-1"), "not a 64-bit number"),
         ];
         for (result, text) in cases {

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::report;
+
 const QUIET_FOR: Duration = Duration::from_secs(1);
 
 /// Counts bytes read, and shows them if somebody wants to see.
@@ -69,13 +71,11 @@ impl Progress {
             Some(_) => {}
             None => {
                 let rate = HumanBytes((done as f64 / shown.started.elapsed().as_secs_f64()) as u64);
-                match shown.total {
-                    Some(total) => {
-                        let share = 100.0 * done as f64 / total.max(1) as f64;
-                        eprintln!("mayhap: {}: {share:.0}%, {rate}/s", shown.what);
-                    }
-                    None => eprintln!("mayhap: {}: {}, {rate}/s", shown.what, HumanBytes(done)),
-                }
+                let part = match shown.total {
+                    Some(total) => format!("{:.0}%", 100.0 * done as f64 / total.max(1) as f64),
+                    None => HumanBytes(done).to_string(),
+                };
+                report::note(format_args!("mayhap: {}: {part}, {rate}/s", shown.what));
             }
         }
     }

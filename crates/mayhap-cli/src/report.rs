@@ -1,6 +1,7 @@
 //! How numbers look to people, and how reports are printed.
 
-use std::io::{self, Write};
+use std::fmt::Display;
+use std::io::{self, StdoutLock, Write};
 
 use mayhap_store::Checked;
 
@@ -75,9 +76,36 @@ pub(crate) fn checked(checked: Checked) -> &'static str {
     }
 }
 
+/// Standard output, whose errors say that it was standard output.
+pub(crate) struct Stdout(StdoutLock<'static>);
+
+/// Standard output, locked.
+pub(crate) fn stdout() -> Stdout {
+    Stdout(io::stdout().lock())
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(named)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(named)
+    }
+}
+
+fn named(error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("standard output: {error}"))
+}
+
+/// Prints a line to standard error. If nobody can read it, that is no reason to stop.
+pub(crate) fn note(line: impl Display) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
 /// Prints a JSON value and a newline to standard output.
 pub(crate) fn print_json(value: &serde_json::Value) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     serde_json::to_writer_pretty(&mut out, value)?;
     writeln!(out)
 }
@@ -85,7 +113,7 @@ pub(crate) fn print_json(value: &serde_json::Value) -> io::Result<()> {
 /// Prints lines of a name and a value, values aligned.
 pub(crate) fn print_pairs(pairs: &[(&str, String)]) -> io::Result<()> {
     let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     pairs.iter().try_for_each(|(name, value)| writeln!(out, "{name:width$}{value}"))
 }
 
@@ -96,7 +124,7 @@ pub(crate) fn print_table(head: &[&str], rows: &[Vec<String>], left: &[usize]) -
         cells.chain([head[column].chars().count()]).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    let mut out = io::stdout().lock();
+    let mut out = stdout();
     let head: Vec<String> = head.iter().map(ToString::to_string).collect();
     for row in [&head].into_iter().chain(rows) {
         let mut line = String::new();

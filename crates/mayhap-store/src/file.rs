@@ -130,7 +130,8 @@ pub fn write(path: &Path, filter: &dyn AnyFilter) -> Result<(), StoreError> {
             let lock = lock::exclusive(path)?;
             replace(path, Some(&lock), filter, None)
         }
-        Err(_) => replace(path, None, filter, None),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => replace(path, None, filter, None),
+        Err(e) => Err(StoreError::io(path, "write")(e)),
     }
 }
 
@@ -153,20 +154,15 @@ fn replace(
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".mayhap-").suffix(".tmp");
-    #[cfg(unix)]
-    {
-        // What a newly created file gets: read and write for all, less the umask.
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    let mut new =
-        builder.tempfile_in(folder).map_err(StoreError::io(folder, "create a file in the folder"))?;
+    let mut new = tempfile::Builder::new()
+        .prefix(".mayhap-")
+        .suffix(".tmp")
+        // Created like any new file, so that it gets the mode of one: read and write for all, less the
+        // umask.
+        .make_in(folder, |name| File::options().read(true).write(true).create_new(true).open(name))
+        .map_err(StoreError::io(path, "create a file in its folder"))?;
     if let Some(old) = old {
-        old.metadata()
-            .and_then(|old| new.as_file().set_permissions(old.permissions()))
-            .map_err(StoreError::io(path, "keep the mode"))?;
+        keep_owner_and_mode(old, new.as_file()).map_err(StoreError::io(path, "keep the mode"))?;
     }
     write_pieces(new.as_file_mut(), filter, metadata)
         .and_then(|()| new.as_file().sync_all())
@@ -177,6 +173,17 @@ fn replace(
         let _ = folder.sync_all();
     }
     Ok(())
+}
+
+fn keep_owner_and_mode(old: &File, new: &File) -> io::Result<()> {
+    let old = old.metadata()?;
+    #[cfg(unix)]
+    {
+        // What root updates still belongs to the one who asks it. Others cannot give files away.
+        use std::os::unix::fs::{MetadataExt, fchown};
+        let _ = fchown(new, Some(old.uid()), Some(old.gid()));
+    }
+    new.set_permissions(old.permissions())
 }
 
 /// What stopped an update: the file, or the change that was to be made.

@@ -10,10 +10,10 @@ use std::ops::Range;
 use mayhap::bits::Bytes;
 use mayhap::family::{Capabilities, Guarantee, Make};
 use mayhap::registry::{self, FAMILIES, METADATA};
-use mayhap::wire::{Flags, Frame, Header, PAGE, Summing, Verify, Writer, checksum, mark_writing};
+use mayhap::wire::{Flags, Frame, Header, PAGE, Summing, Verify, checksum, mark_writing};
 use mayhap::{
-    AnyFilter, Bloom, Combine, DecodeError, Digest, Error, Family, Filter, Full, Hashing, Insertion, Limit,
-    Mismatch, Report, Secret, Spec, SpecError, combine, encode, open,
+    AnyFilter, Bloom, Combine, DecodeError, Digest, Error, Family, Full, Hashing, Insertion, Limit, Mismatch,
+    Report, Secret, Spec, SpecError, combine, encode, encode_with, open,
 };
 use mayhap_eval::{KeyKind, Random};
 
@@ -1058,39 +1058,9 @@ fn assert_little_memory_was_asked_for() {
 
 // Sections and flags.
 
-/// A filter whose file has sections, as a later family or a tool may write them.
-struct WithSections {
-    filter: Box<dyn AnyFilter>,
-    sections: Vec<(u32, Vec<u8>)>,
-}
-
-impl Filter for WithSections {
-    fn hashing(&self) -> Hashing {
-        self.filter.hashing()
-    }
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.filter.contains_digest(digest)
-    }
-}
-
-impl AnyFilter for WithSections {
-    fn family(&self) -> &'static Family {
-        self.filter.family()
-    }
-    fn report(&self) -> Report {
-        self.filter.report()
-    }
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        self.filter.encode(out);
-        for (id, bytes) in &self.sections {
-            out.section(*id, bytes);
-        }
-    }
-}
-
+/// A file with sections, as a later family or a tool may write them.
 fn with_sections(family: &Family, sections: &[(u32, &[u8])]) -> Vec<u8> {
-    let sections = sections.iter().map(|&(id, bytes)| (id, bytes.to_vec())).collect();
-    file_of(&WithSections { filter: filled(family, 300, 0..300), sections })
+    encode_with(&*filled(family, 300, 0..300), Summing::Payload, sections).to_vec()
 }
 
 #[test]

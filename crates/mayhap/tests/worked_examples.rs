@@ -171,8 +171,8 @@ fn go_bits_and_blooms_add_test_and_the_rest() {
     filter.insert("text");
     assert!(filter.contains(b"bytes") && filter.contains("text"));
     // TestAndAdd, TestAndAddString: was it there, perhaps?
-    assert_eq!(filter.insert("text") == Insertion::Perhaps, true);
-    assert_eq!(filter.insert("new") == Insertion::Perhaps, false);
+    assert_eq!(filter.insert("text"), Insertion::Perhaps);
+    assert_eq!(filter.insert("new"), Insertion::New);
     // Locations, TestLocations
     let locations: Vec<u64> = filter.positions("text").collect();
     assert_eq!(locations.len(), 4);

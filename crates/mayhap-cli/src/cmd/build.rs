@@ -38,10 +38,10 @@ pub(crate) struct Args {
     #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
     fpr: Option<f64>,
     /// Use so many bits
-    #[arg(long, value_name = "BITS", value_parser = numbers::count)]
+    #[arg(long, value_name = "BITS", value_parser = numbers::bits, allow_hyphen_values = true)]
     bits: Option<u64>,
     /// Examine so many positions per key
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = numbers::probes, allow_hyphen_values = true)]
     probes: Option<u32>,
     /// The family; `mayhap families` lists them [default: bloom]
     #[arg(long, value_name = "NAME", value_parser = family_name)]
@@ -85,9 +85,12 @@ impl Args {
 
     /// What is asked for, with the number of keys that is known by now.
     fn spec(&self, capacity: u64) -> Spec {
-        let mut spec = Spec::new()
-            .with_capacity(self.capacity.unwrap_or(capacity).max(1))
-            .with_hashing(Hashing::Xxh3 { seed: self.seed });
+        let mut spec = Spec::new().with_hashing(Hashing::Xxh3 { seed: self.seed });
+        // Rate, bits and probes say how many keys it is made for, however many there are.
+        let sized = self.fpr.is_some() && self.bits.is_some() && self.probes.is_some();
+        if let Some(capacity) = self.capacity.or((!sized).then_some(capacity.max(1))) {
+            spec = spec.with_capacity(capacity);
+        }
         if let Some(bits) = self.bits {
             spec = spec.with_bits(bits);
         }
@@ -105,6 +108,9 @@ impl Args {
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let inputs = args.keys.inputs(&args.files);
     let selector = args.keys.selector();
+    if let Some(path) = args.files.iter().find(|path| is_same_file(path, &args.output)) {
+        return Err(anyhow!("{}: is both a file with keys and the file to write", path.display()));
+    }
     // Nonsense is refused before a long input is read.
     if let Choice::Family(family) = args.choice() {
         (family.plan)(&args.spec(1_000_000)).or_else(|e| match e {
@@ -122,23 +128,29 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             let spool = hash_all(&inputs, &selector, Hashing::Integer, common)?;
             integers(args, spool, None)?
         }
-        Choice::Family(family) => match (args.capacity, inputs.can_be_counted()?) {
-            (Some(capacity), _) => in_one_pass(&args.spec(capacity), family, &inputs, &selector, common)?,
-            (None, true) => {
+        Choice::Family(family) => {
+            if let Some(capacity) = args.capacity {
+                in_one_pass(&args.spec(capacity), family, &inputs, &selector, common)?
+            } else if inputs.can_be_counted()? {
                 let progress = common.progress("counting", &inputs);
                 let records = inputs.count_records(common.threads(), &progress)?;
                 drop(progress);
                 in_one_pass(&args.spec(records), family, &inputs, &selector, common)?
-            }
-            (None, false) => {
+            } else {
                 let spool = hash_all(&inputs, &selector, Hashing::Xxh3 { seed: args.seed }, common)?;
                 from_spool(&args.spec(spool.len()), family, spool)?
             }
-        },
+        }
     };
     write(&args.output, &*filter)?;
     describe(args, common, &*filter)?;
     Ok(YES)
+}
+
+/// Whether two names mean one regular file.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let (one, other) = (one.canonicalize(), other.canonicalize());
+    one.is_ok_and(|one| one.is_file() && other.is_ok_and(|other| other == one))
 }
 
 /// Stands for a plan that cannot be made before the keys are counted.
@@ -163,12 +175,12 @@ pub(crate) fn write(output: &Path, filter: &dyn AnyFilter) -> Result<()> {
         return Ok(mayhap_store::write(output, filter)?);
     }
     use std::io::{IsTerminal, Write};
-    let mut out = std::io::stdout().lock();
-    if out.is_terminal() {
+    if std::io::stdout().is_terminal() {
         return Err(anyhow!("a filter is not for a terminal; use -o FILE or a pipe"));
     }
+    let mut out = report::stdout();
     let encoded = mayhap::encode(filter, mayhap::wire::Summing::Payload);
-    encoded.pieces().into_iter().try_for_each(|piece| out.write_all(piece)).context("standard output")
+    Ok(encoded.pieces().into_iter().try_for_each(|piece| out.write_all(piece))?)
 }
 
 /// The size is known: every key goes straight into the filter.
@@ -282,7 +294,7 @@ fn describe(args: &Args, common: &Common, filter: &dyn AnyFilter) -> Result<()> 
         });
         // With the filter itself on standard output the report must not be there too.
         if args.output == Path::new("-") {
-            eprintln!("{value}");
+            report::note(value);
         } else {
             report::print_json(&value)?;
         }

@@ -1,5 +1,7 @@
 //! `mayhap calc`: sizes and rates, before anything is built.
 
+use std::io::Write;
+
 use anyhow::Result;
 use mayhap::registry::FAMILIES;
 use mayhap::{Family, Plan, Spec, math};
@@ -20,13 +22,13 @@ pub(crate) struct Args {
     #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
     fpr: Option<f64>,
     /// Number of bits
-    #[arg(long, value_name = "BITS", value_parser = numbers::count)]
+    #[arg(long, value_name = "BITS", value_parser = numbers::bits, allow_hyphen_values = true)]
     bits: Option<u64>,
     /// Memory, in place of --bits
-    #[arg(long, value_name = "BYTES", value_parser = numbers::size, conflicts_with = "bits")]
+    #[arg(long, value_name = "BYTES", value_parser = numbers::size, allow_hyphen_values = true, conflicts_with = "bits")]
     size: Option<u64>,
     /// Positions examined per key
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", value_parser = numbers::probes, allow_hyphen_values = true)]
     probes: Option<u32>,
     /// As JSON
     #[arg(long)]
@@ -62,13 +64,13 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         report::print_json(&json!({ "families": families }))?;
         return Ok(YES);
     }
-    println!("keys  {}", report::grouped(sized.capacity));
-    println!("rate  {}", report::rate(sized.fpr_asked));
-    println!(
-        "bound {} bits per key: no filter can be smaller",
-        report::short(math::lower_bound_bits(1.0, sized.fpr_asked))
-    );
-    println!();
+    writeln!(
+        report::stdout(),
+        "keys  {}\nrate  {}\nbound {} bits per key: no filter can be smaller\n",
+        report::grouped(sized.capacity),
+        report::rate(sized.fpr_asked),
+        report::short(math::lower_bound_bits(1.0, sized.fpr_asked)),
+    )?;
     let rows: Vec<Vec<String>> = plans.iter().map(|(family, plan)| row(family, plan)).collect();
     let head = ["family", "keys", "bits/key", "bytes", "probes", "rate at capacity", "over bound", "can"];
     report::print_table(&head, &rows, &[7])?;

@@ -8,7 +8,7 @@ use mayhap::AnyFilter;
 
 use crate::args::{Common, KeyArgs, OpenArgs};
 use crate::cmd::add::check_kind;
-use crate::{NO, YES};
+use crate::{NO, YES, report};
 
 /// Print the records whose keys are perhaps in
 ///
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "invert")]
     annotate: bool,
     /// Ask for this key instead of reading any; can be repeated
-    #[arg(long, value_name = "KEY", conflicts_with = "files")]
+    #[arg(long, value_name = "KEY", conflicts_with = "files", allow_hyphen_values = true)]
     key: Vec<std::ffi::OsString>,
     #[command(flatten)]
     keys: KeyArgs,
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let filter = &*opened.filter;
     check_kind(filter.hashing(), filter.family(), &args.keys)?;
     let mut printer =
-        Printer { args, out: BufWriter::with_capacity(1 << 16, io::stdout().lock()), matched: 0 };
+        Printer { args, out: BufWriter::with_capacity(1 << 16, report::stdout()), matched: 0 };
     if args.key.is_empty() {
         check_inputs(args, common, filter, &mut printer)?;
     } else {
@@ -110,7 +110,7 @@ fn check_inputs(
 
 struct Printer<'a> {
     args: &'a Args,
-    out: BufWriter<io::StdoutLock<'static>>,
+    out: BufWriter<report::Stdout>,
     matched: u64,
 }
 

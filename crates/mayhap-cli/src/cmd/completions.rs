@@ -1,10 +1,12 @@
 //! `mayhap completions`: for the shell.
 
+use std::io::Write;
+
 use anyhow::Result;
 use clap::{CommandFactory, ValueEnum};
 
-use crate::YES;
 use crate::args::Cli;
+use crate::{YES, report};
 
 /// Print a completion script for a shell
 #[derive(Debug, clap::Args)]
@@ -32,6 +34,6 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     // Into memory first: the generator panics when a pipe is closed.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "mayhap", &mut script);
-    std::io::Write::write_all(&mut std::io::stdout(), &script)?;
+    report::stdout().write_all(&script)?;
     Ok(YES)
 }

@@ -1,6 +1,6 @@
 //! `mayhap dedup`: the first occurrence of each record.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let (selector, hashing) = (args.keys.selector(), Hashing::default());
     let progress = common.progress("deduplicating", &inputs);
     let mut seen = DigestSet::default();
-    let mut out = BufWriter::with_capacity(1 << 18, io::stdout().lock());
+    let mut out = BufWriter::with_capacity(1 << 18, report::stdout());
     let (mut read, mut printed) = (0u64, 0u64);
     let (mut chunks, mut buffer, mut digests) = (inputs.chunks(), Vec::new(), Vec::new());
     let end = [args.keys.terminator()];
@@ -76,15 +76,12 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let seconds = started.elapsed().as_secs_f64();
     match args.stats {
         None => {}
-        Some(StatsFormat::Json) => eprintln!(
-            "{}",
-            json!({
-                "read": read, "printed": printed, "dropped": read - printed,
-                "expected_wrongly_dropped": wrongly, "fpr_now": rate, "memory_bytes": memory,
-                "seconds": seconds, "records_per_second": read as f64 / seconds.max(1e-9),
-            })
-        ),
-        Some(StatsFormat::Text) => eprintln!(
+        Some(StatsFormat::Json) => report::note(json!({
+            "read": read, "printed": printed, "dropped": read - printed,
+            "expected_wrongly_dropped": wrongly, "fpr_now": rate, "memory_bytes": memory,
+            "seconds": seconds, "records_per_second": read as f64 / seconds.max(1e-9),
+        })),
+        Some(StatsFormat::Text) => report::note(format_args!(
             "mayhap: read {}, printed {}, dropped {}; expected number of wrongly dropped records {}; \
              {} of memory for the keys, {seconds:.2} s, {} records per second",
             report::grouped(read),
@@ -93,7 +90,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             report::short(wrongly),
             report::bytes(memory as u64),
             report::grouped((read as f64 / seconds.max(1e-9)) as u64),
-        ),
+        )),
     }
     Ok(YES)
 }

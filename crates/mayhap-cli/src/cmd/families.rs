@@ -1,5 +1,7 @@
 //! `mayhap families`: what there is to choose from.
 
+use std::io::Write;
+
 use anyhow::Result;
 use mayhap::Family;
 use mayhap::registry::FAMILIES;
@@ -64,6 +66,6 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         &rows,
         &[1, 2, 3, 4, 5],
     )?;
-    println!("\nn keys, k probes, p false-positive rate, U the largest integer");
+    writeln!(report::stdout(), "\nn keys, k probes, p false-positive rate, U the largest integer")?;
     Ok(YES)
 }

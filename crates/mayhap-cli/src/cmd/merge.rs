@@ -1,12 +1,13 @@
 //! `mayhap merge`: union, intersection and difference of filter files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use mayhap::{Combine, combine};
 use serde_json::json;
 
 use crate::args::{Common, OpenArgs};
+use crate::cmd::add::need;
 use crate::cmd::build::{warn_if_over_capacity, write};
 use crate::{YES, numbers, report};
 
@@ -28,7 +29,7 @@ pub(crate) struct Args {
     #[arg(long)]
     minus: bool,
     /// Write nothing if the result's false-positive rate is above this
-    #[arg(long, value_name = "RATE", value_parser = numbers::rate)]
+    #[arg(long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
     max_fpr: Option<f64>,
     /// Print the result as JSON
     #[arg(long)]
@@ -45,6 +46,13 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     };
     let (first, others) = args.filters.split_first().context("no filter file is given")?;
     let mut result = args.open.open(first)?.filter;
+    let family = result.family();
+    match how {
+        Combine::Union => need(family, "merge", |family| family.can.merges),
+        Combine::Intersection => need(family, "intersect", |family| family.can.intersects),
+        Combine::Difference => need(family, "subtract", |family| family.can.subtracts),
+    }
+    .with_context(|| first.display().to_string())?;
     for path in others {
         let other = args.open.open(path)?.filter;
         combine(&mut *result, &*other, how)
@@ -64,7 +72,12 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             "output": args.output.to_string_lossy(), "family": result.family().name,
             "estimated_len": report.estimated_len, "fill": report.fill, "fpr_now": report.fpr_now,
         });
-        report::print_json(&value)?;
+        // With the filter itself on standard output the report must not be there too.
+        if args.output == Path::new("-") {
+            report::note(value);
+        } else {
+            report::print_json(&value)?;
+        }
     } else {
         let keys = report
             .estimated_len

@@ -1,15 +1,15 @@
 //! `mayhap sort`: integers, sorted and deduplicated by a bitmap.
 
-use std::io::{self, BufWriter, Write};
+use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use mayhap::bits::Bitmap;
 use roaring::RoaringTreemap;
 
-use crate::YES;
 use crate::args::{Common, KeyArgs};
 use crate::keys::{Kind, number};
+use crate::{YES, report};
 
 /// Sort unsigned integers and drop repeats, with a bitmap
 ///
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         buffer = chunk.bytes;
     }
     drop(progress);
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let mut out = BufWriter::with_capacity(1 << 16, report::stdout());
     if args.count {
         writeln!(out, "{}", set.len())?;
     } else {

@@ -1,0 +1,235 @@
+//! Files that earlier versions wrote: their bytes and their answers never change.
+//!
+//! The files are made by `examples/write_golden.rs`, once, and then only read. If a test fails here, it
+//! is the code that is wrong. `docs/format.md` shows the first of them byte by byte; the last tests
+//! compare the two.
+
+use std::collections::HashSet;
+
+use mayhap::registry::FAMILIES;
+use mayhap::wire::{Summing, checksum};
+use mayhap::{AnyFilter, Bloom, Digest, Hashing, Secret, encode, open, positions};
+use mayhap_eval::{ABSENT, KeyKind};
+
+/// A file, and what it was when it was written.
+struct Golden {
+    name: &'static str,
+    bytes: &'static [u8],
+    hashing: Hashing,
+    /// Keys that are in.
+    len: u64,
+    /// How many of the questions are answered with "perhaps".
+    hits: usize,
+    /// Checksum of all answers in order, one byte each.
+    answers: u64,
+}
+
+const SECRET: Secret = Secret::new(*b"0123456789abcdef");
+
+const GOLDEN: &[Golden] = &[
+    Golden {
+        name: "bloom",
+        bytes: include_bytes!("golden/bloom-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 94,
+        answers: 0xf590_9f89_f942_63ba,
+    },
+    Golden {
+        name: "bloom-seeded",
+        bytes: include_bytes!("golden/bloom-seeded-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0x0123_4567_89ab_cdef },
+        len: 200,
+        hits: 92,
+        answers: 0x4156_d031_b27f_1292,
+    },
+    Golden {
+        name: "bloom-keyed",
+        bytes: include_bytes!("golden/bloom-keyed-v1.mayhap"),
+        hashing: Hashing::Keyed(SECRET),
+        len: 200,
+        hits: 100,
+        answers: 0xf91f_bff3_f430_ddb5,
+    },
+    Golden {
+        name: "exact",
+        bytes: include_bytes!("golden/exact-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 0,
+        answers: 0x99b4_d8e5_f223_fef7,
+    },
+    Golden {
+        name: "bitmap",
+        bytes: include_bytes!("golden/bitmap-v1.mayhap"),
+        hashing: Hashing::Integer,
+        len: 200,
+        hits: 200,
+        answers: 0xd241_0273_e729_335e,
+    },
+    #[cfg(feature = "std")]
+    Golden {
+        name: "roaring",
+        bytes: include_bytes!("golden/roaring-v1.mayhap"),
+        hashing: Hashing::Integer,
+        len: 5200,
+        hits: 3334,
+        answers: 0x5455_3b2e_3d4e_df9f,
+    },
+];
+
+impl Golden {
+    fn open(&self) -> Box<dyn AnyFilter> {
+        open(self.bytes.to_vec().into(), Some(&SECRET)).unwrap()
+    }
+
+    /// The keys that were inserted.
+    fn keys(&self) -> Vec<Vec<u8>> {
+        let integer = |integer: u64| integer.to_le_bytes().to_vec();
+        match self.name {
+            "bitmap" => (0..200).map(|index| integer(index * 7)).collect(),
+            "roaring" => (0..200)
+                .map(|index| integer(index * index * 1_000_003))
+                .chain((0..5000).map(|low| integer((7 << 32) + 3 * low)))
+                .collect(),
+            _ => (0..200).map(|index| KeyKind::ALL[index as usize % 5].key(7, index)).collect(),
+        }
+    }
+
+    /// Keys to ask for. None of the byte strings was inserted; of the integers some were.
+    fn questions(&self) -> Vec<Vec<u8>> {
+        (0..10_000)
+            .map(|index: u64| match self.name {
+                "bitmap" => index.to_le_bytes().to_vec(),
+                "roaring" => ((7 << 32) + index).to_le_bytes().to_vec(),
+                _ => KeyKind::ALL[index as usize % 5].key(7, ABSENT + index),
+            })
+            .collect()
+    }
+}
+
+#[test]
+fn every_family_has_a_golden_file() {
+    let named: HashSet<&str> = GOLDEN.iter().map(|golden| golden.name).collect();
+    assert_eq!(named.len(), GOLDEN.len());
+    for family in FAMILIES {
+        assert!(named.contains(family.name), "{}: run cargo xtask golden, and add it here", family.name);
+    }
+    let folder = std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden")).unwrap();
+    for entry in folder {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let known = name.strip_suffix("-v1.mayhap").is_some_and(|stem| named.contains(stem));
+        let expected = known || name == "MANIFEST" || (name == "roaring-v1.mayhap" && !cfg!(feature = "std"));
+        assert!(expected, "{name}: a golden file that no test reads");
+    }
+}
+
+#[test]
+fn golden_files_are_read_and_written_byte_for_byte() {
+    for golden in GOLDEN {
+        let filter = golden.open();
+        assert!(golden.name.starts_with(filter.family().name), "{}", golden.name);
+        assert_eq!(filter.hashing(), golden.hashing, "{}", golden.name);
+        assert!(encode(&*filter, Summing::Payload).to_vec() == golden.bytes, "{}", golden.name);
+    }
+}
+
+/// Made again from its keys, a filter is still the same file.
+#[test]
+fn the_same_keys_still_give_the_same_file() {
+    for golden in GOLDEN {
+        let old = golden.open();
+        let mayhap::family::Make::Empty(make) = old.family().make else { panic!("made otherwise") };
+        // In a bitmap the capacity is the universe; in the others it is the number asked for.
+        let capacity = if golden.name == "bitmap" { 2000 } else { 200 };
+        let mut new = make(&mayhap::Spec::sized(capacity, 0.01).with_hashing(golden.hashing)).unwrap();
+        let keys = golden.keys();
+        let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        new.insert_keys(&keys, &mut Vec::new()).unwrap();
+        assert!(encode(&*new, Summing::Payload).to_vec() == golden.bytes, "{}", golden.name);
+    }
+}
+
+#[test]
+fn golden_files_give_the_answers_of_old() {
+    for golden in GOLDEN {
+        let filter = golden.open();
+        for key in golden.keys() {
+            assert!(filter.contains(&key), "{}: {key:?} was inserted, and is denied", golden.name);
+        }
+        let answers: Vec<u8> = golden.questions().iter().map(|key| filter.contains(key).into()).collect();
+        let hits = answers.iter().filter(|&&answer| answer == 1).count();
+        let sum = checksum(&answers);
+        assert_eq!((hits, sum), (golden.hits, golden.answers), "{}: {hits}, {sum:#x}", golden.name);
+        let report = filter.report();
+        assert_eq!(report.inserted, Some(golden.len), "{}", golden.name);
+        if filter.family().can.exact {
+            assert_eq!(report.estimated_len, Some(golden.len as f64), "{}", golden.name);
+        }
+    }
+}
+
+// The document.
+
+const FORMAT: &str = include_str!("../../../docs/format.md");
+
+/// The bytes that a line of the dump stands for, with the offset at its start.
+fn dumped(line: &str) -> (usize, Vec<u8>) {
+    let bytes = line.split(';').next().unwrap();
+    let (offset, bytes) = bytes.split_once("  ").unwrap();
+    let offset = usize::from_str_radix(offset, 16).unwrap();
+    let byte = |digits: &str| u8::from_str_radix(digits, 16).unwrap();
+    let bytes = match bytes.trim().split_once(" x ") {
+        Some((one, times)) => vec![byte(one); times.parse().unwrap()],
+        None => bytes.split_whitespace().map(byte).collect(),
+    };
+    (offset, bytes)
+}
+
+#[test]
+fn the_dump_in_the_document_is_the_golden_file() {
+    let (_, dump) = FORMAT.split_once("```hexdump\n").unwrap();
+    let (dump, _) = dump.split_once("```").unwrap();
+    let mut file = Vec::new();
+    for line in dump.lines() {
+        let (offset, bytes) = dumped(line);
+        assert_eq!(offset, file.len(), "{line}");
+        let expected = &GOLDEN[0].bytes[offset..offset + bytes.len()];
+        assert_eq!(bytes, expected, "{line}");
+        file.extend(bytes);
+    }
+    assert_eq!(file.len(), GOLDEN[0].bytes.len(), "the dump is not the whole file");
+}
+
+#[test]
+fn the_positions_in_the_document_are_those_of_the_library() {
+    let bloom = Bloom::from_bytes(GOLDEN[0].bytes).unwrap();
+    assert_eq!((bloom.bits(), bloom.probes()), (1918, 7));
+    for (key, is_in) in [(&0u64.to_le_bytes()[..], true), (b"mayhap", false)] {
+        let Digest { a, b } = bloom.hashing().digest_of(key);
+        let listed: Vec<u64> = positions(Digest { a, b }, 7, 1918).collect();
+        let list = listed.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+        let hex = key.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+        let text = format!(": {hex}\ndigest    a = {a:016x}, b = {b:016x}\npositions {list}\n");
+        assert!(FORMAT.contains(&text), "the document lacks:\n{text}");
+        assert_eq!(bloom.contains(key), is_in);
+        assert!(bloom.positions(key).eq(listed));
+    }
+    // The table, step by step.
+    let Digest { a: mut x, b: mut y } = bloom.hashing().digest_of(0u64);
+    for (i, position) in bloom.positions(0u64).enumerate() {
+        let row = format!("| {i} | {x:016x} | {y:016x} | {position} |");
+        assert!(FORMAT.contains(&row), "the document lacks: {row}");
+        x = x.wrapping_add(y);
+        y = y.wrapping_add((i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    }
+}
+
+/// Every id in the document is one of the library, and none of the library's is missing.
+#[test]
+fn the_document_names_every_family() {
+    for family in FAMILIES {
+        let title = format!("\n### {} `{}`\n", family.id, family.name);
+        assert!(FORMAT.contains(&title), "docs/format.md lacks the family {}", family.name);
+    }
+}
