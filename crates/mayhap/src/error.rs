@@ -364,10 +364,9 @@ impl fmt::Display for DecodeError {
                     found.escape_ascii()
                 )
             }
-            Self::Version { found } => write!(
-                f,
-                "format version {found} is newer than this program, which reads version 1; update mayhap"
-            ),
+            Self::Version { found } => {
+                write!(f, "format version {found} is unknown to this program, which reads version 1; update mayhap")
+            }
             Self::Family { found } => write!(f, "unknown family id {found}; update mayhap"),
             Self::Hashing { scheme, version } => {
                 write!(f, "unknown hash function: id {scheme}, version {version}; update mayhap")

@@ -290,7 +290,7 @@ fn a_refused_file_says_why() {
         ),
         (
             D::Version { found: 2 },
-            "format version 2 is newer than this program, which reads version 1; update mayhap",
+            "format version 2 is unknown to this program, which reads version 1; update mayhap",
         ),
         (D::Family { found: 900 }, "unknown family id 900; update mayhap"),
         (D::Hashing { scheme: 9, version: 1 }, "unknown hash function: id 9, version 1; update mayhap"),
