@@ -2,9 +2,10 @@
 
 use crate::cargo::{CLIPPY, Cargo, RUSTFMT};
 use crate::step::{Step, Work};
-use crate::{golden, unsafety};
+use crate::{golden, targets, unsafety};
 
-/// Every check of the project. With `all`, the tests are built for release and the slow ones run too.
+/// Every check of the project. With `all`, the tests are built for release, the slow ones
+/// run too, and so does the library on other machines.
 pub(crate) fn test(all: bool) -> Vec<Step> {
     let cargo = |name, call| Step { name, work: Work::Cargo(call) };
     // Plain `cargo test`: it is there wherever cargo is, and it runs the doctests, README included.
@@ -34,7 +35,16 @@ pub(crate) fn test(all: bool) -> Vec<Step> {
         ),
     ];
     steps.extend(rules());
+    if all {
+        steps.push(other_targets());
+    }
     steps
+}
+
+/// The library on other machines.
+pub(crate) fn other_targets() -> Step {
+    let work = Work::Rule { check: targets::check, rerun: "cargo xtask targets" };
+    Step { name: "other machines", work }
 }
 
 /// The house rules that no lint covers.
@@ -55,10 +65,10 @@ mod tests {
     }
 
     #[test]
-    fn all_replaces_the_test_run_and_nothing_else() {
+    fn all_replaces_the_test_run_and_adds_other_machines() {
         let (plain, all) = (commands(false), commands(true));
         let changed: Vec<_> = plain.iter().zip(&all).filter(|(plain, all)| plain != all).collect();
-        assert_eq!(plain.len(), all.len());
+        assert_eq!(all[plain.len()..], ["cargo xtask targets"]);
         assert_eq!(changed.len(), 1);
         assert_eq!(changed[0].0, "cargo test --workspace --all-features");
         assert_eq!(

@@ -8,6 +8,7 @@
 //! | `cargo.rs`   | one call of cargo, and the toolchain components it needs         |
 //! | `unsafety.rs`| house rule: `unsafe` appears only where it is allowed            |
 //! | `golden.rs`  | house rule: golden files are added, never changed; the manifests |
+//! | `targets.rs` | the library on other machines                                    |
 //! | `tree.rs`    | where the repository is, and its files                           |
 //!
 //! Only the standard library is used, so that the first `cargo xtask` on a fresh machine starts in seconds.
@@ -16,6 +17,7 @@ mod cargo;
 mod checks;
 mod golden;
 mod step;
+mod targets;
 mod tree;
 mod unsafety;
 
@@ -27,8 +29,9 @@ const HELP: &str = "\
 usage: cargo xtask <command>
 
   test [--all]       every check of the project: format, lints, features, tests, docs, house rules
-                     --all: release build, and the slow tests too (sets MAYHAP_TEST_ALL=1)
+                     --all: release build, the slow tests (MAYHAP_TEST_ALL=1) and other machines too
   rules              only the house rules: where `unsafe` may stand, golden files unchanged
+  targets            only the library on other machines: 32-bit, big-endian, wasm32
   golden             write golden files for families that lack one, and record them in the manifests
   bench [--quick]    compare mayhap with other libraries; arguments go to mayhap-bench as they are
   help               this text
@@ -41,6 +44,7 @@ exit code: 0 all well, 1 a step failed, 2 the command line was not understood
 enum Task {
     Test { all: bool },
     Rules,
+    Targets,
     Golden,
     Bench { args: Vec<String> },
     Help,
@@ -65,6 +69,7 @@ impl Task {
                 _ => (Self::Test { all: false }, rest),
             },
             "rules" => (Self::Rules, rest),
+            "targets" => (Self::Targets, rest),
             "golden" => (Self::Golden, rest),
             "help" | "--help" | "-h" => (Self::Help, rest),
             other => return Err(format!("unknown command `{other}`")),
@@ -85,6 +90,7 @@ impl Task {
         match self {
             Self::Test { all } => step::run_all("xtask test", &checks::test(all), &root),
             Self::Rules => step::run_all("xtask rules", &checks::rules(), &root),
+            Self::Targets => step::run_all("xtask targets", &[checks::other_targets()], &root),
             Self::Golden => golden::update(&root),
             Self::Bench { args } => {
                 let fixed = ["run", "--release", "-p", "mayhap-bench", "--"].map(str::to_owned);
@@ -131,6 +137,7 @@ mod tests {
         assert_eq!(parse("test --all"), Ok(Task::Test { all: true }));
         assert_eq!(parse("test --help"), Ok(Task::Help));
         assert_eq!(parse("rules"), Ok(Task::Rules));
+        assert_eq!(parse("targets"), Ok(Task::Targets));
         assert_eq!(parse("golden"), Ok(Task::Golden));
         assert_eq!(parse("help"), Ok(Task::Help));
     }
