@@ -360,7 +360,7 @@ enum Compression {
     Bzip2,
 }
 
-/// The first bytes, with `None` for one that may be anything. bzip2's "BZh9" alone is also text, so
+/// The first bytes, with `None` for a digit from 1 to 9. bzip2's "BZh9" alone is also text, so
 /// the start of its first block is looked at too, or of its end if it is empty.
 const SIGNATURES: &[(Compression, &[Option<u8>])] = &[
     (Compression::Gzip, &[Some(0x1f), Some(0x8b), Some(8)]),
@@ -406,11 +406,16 @@ impl Compression {
 }
 
 fn agrees(start: &[u8], signature: &[Option<u8>]) -> bool {
-    start.iter().zip(signature).all(|(byte, wanted)| wanted.is_none_or(|wanted| wanted == *byte))
+    let fits = |byte: u8, wanted: Option<u8>| match wanted {
+        Some(wanted) => byte == wanted,
+        None => (b'1'..=b'9').contains(&byte),
+    };
+    start.iter().zip(signature).all(|(&byte, &wanted)| fits(byte, wanted))
 }
 
 /// Reads as many bytes as it takes to recognise a signature, and not one more than that: a pipe may
-/// have brought two bytes and keep us waiting for the third.
+/// have brought two bytes and keep us waiting for the third. No signature has a newline in it, so that
+/// nothing is read beyond the first line of a text.
 fn peek(file: &mut File) -> io::Result<Vec<u8>> {
     let mut start = Vec::new();
     loop {

@@ -17,7 +17,8 @@ fn the_shell_example_does_what_its_comments_say() {
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     // `check -v` finds nothing, which is status 1: what its comment says.
     let script = example().replace("mayhap check -v", "! mayhap check -v");
-    let shell = Command::new("sh").args(["-e", "-c", &script]).env("PATH", path).current_dir(folder.path()).output();
+    let shell =
+        Command::new("sh").args(["-e", "-c", &script]).env("PATH", path).current_dir(folder.path()).output();
     let output = shell.unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();

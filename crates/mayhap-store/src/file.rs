@@ -74,7 +74,10 @@ pub fn open(path: &Path, access: Access, secret: Option<&Secret>) -> Result<Open
     lock::shared(&file);
     if access == Access::Map && metadata.is_file() && metadata.len() > 0 {
         let bytes = Bytes::shared(map(&file).map_err(StoreError::io(path, "map"))?);
-        return decode(&bytes, Verify::Header, secret).map_err(StoreError::decode(path));
+        let opened = decode(&bytes, Verify::Header, secret).map_err(StoreError::decode(path));
+        // By itself the lock would last as long as the map, and keep every writer waiting for us.
+        lock::release(&file);
+        return opened;
     }
     if metadata.is_file() {
         // A file that is no filter is refused before its length decides how much memory is taken.
@@ -117,7 +120,6 @@ pub fn decode(bytes: &Bytes, verify: Verify, secret: Option<&Secret>) -> Result<
 /// # Errors
 /// [`StoreError`] names the file and what the system says; then the old file is untouched.
 pub fn write(path: &Path, filter: &dyn AnyFilter) -> Result<(), StoreError> {
-    let path = &lock::target(path);
     match fs::metadata(path) {
         Ok(old) if old.is_dir() => Err(StoreError::io(path, "write")(io::ErrorKind::IsADirectory.into())),
         Ok(old) if !old.is_file() => {
@@ -126,11 +128,12 @@ pub fn write(path: &Path, filter: &dyn AnyFilter) -> Result<(), StoreError> {
             write_pieces(&mut out, filter, None).map_err(StoreError::io(path, "write"))
         }
         Ok(_) => {
+            let path = &lock::target(path);
             // A writer that is updating the old file would put its result over ours.
             let lock = lock::exclusive(path)?;
             replace(path, Some(&lock), filter, None)
         }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => replace(path, None, filter, None),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => replace(&lock::target(path), None, filter, None),
         Err(e) => Err(StoreError::io(path, "write")(e)),
     }
 }

@@ -48,6 +48,11 @@ pub(crate) fn shared(file: &File) {
     let _ = file.lock_shared();
 }
 
+/// Ends a lock. A map keeps its file's locks, also when the file is closed.
+pub(crate) fn release(file: &File) {
+    let _ = file.unlock();
+}
+
 #[cfg(unix)]
 fn is_named(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;

@@ -200,7 +200,10 @@ impl fmt::Display for SpecError {
                 write!(f, "a capacity of {asked} keys was asked for; the limit is {limit}; split the set")
             }
             Self::Fpr { asked } => {
-                write!(f, "a false-positive rate of {asked} was asked for; it must be below 1 and at least 2^-64 (5.4e-20)")?;
+                f.write_str("a false-positive rate of ")?;
+                // Plain decimals of 1e-300 would fill the screen with zeros.
+                if asked != 0.0 && asked.abs() < 1e-4 { write!(f, "{asked:e}") } else { write!(f, "{asked}") }?;
+                f.write_str(" was asked for; it must be below 1 and at least 2^-64 (5.4e-20)")?;
                 if asked > 1.0 && asked <= 100.0 {
                     write!(f, "; did you mean {asked}% ({})?", asked / 100.0)?;
                 } else if asked == 0.0 {
@@ -365,7 +368,10 @@ impl fmt::Display for DecodeError {
                 )
             }
             Self::Version { found } => {
-                write!(f, "format version {found} is unknown to this program, which reads version 1; update mayhap")
+                write!(
+                    f,
+                    "format version {found} is unknown to this program, which reads version 1; update mayhap"
+                )
             }
             Self::Family { found } => write!(f, "unknown family id {found}; update mayhap"),
             Self::Hashing { scheme, version } => {
@@ -435,17 +441,8 @@ impl fmt::Display for Error {
     }
 }
 
-impl core::error::Error for Error {
-    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        match self {
-            Self::Spec(e) => Some(e),
-            Self::Decode(e) => Some(e),
-            Self::Mismatch(e) => Some(e),
-            Self::Full(e) => Some(e),
-            Self::Unsupported { .. } => None,
-        }
-    }
-}
+// The text is the inner error's already, so it is not offered as a source again.
+impl core::error::Error for Error {}
 
 impl From<SpecError> for Error {
     fn from(e: SpecError) -> Self {

@@ -173,10 +173,15 @@ impl Spec {
                     .ok_or_else(|| SpecError::Unreachable { bits: m, needed: needed() })?;
                 (n, m, probes)
             }
-            (None, Some(m), Some(p), None) => {
-                (math::bloom_capacity(m, p).max(1), m, math::bloom_probes(p, rule))
+            (None, Some(m), Some(p), None) => (
+                at_least_one(math::bloom_capacity(m, p), m, || math::bloom_bits(1, p))?,
+                m,
+                math::bloom_probes(p, rule),
+            ),
+            (None, Some(m), Some(p), Some(k)) => {
+                let capacity = math::bloom_capacity_for_probes(m, p, k);
+                (at_least_one(capacity, m, || math::bloom_bits_for_probes(1, p, k))?, m, k)
             }
-            (None, Some(m), Some(p), Some(k)) => (math::bloom_capacity_for_probes(m, p, k).max(1), m, k),
             // Half full: the rate is 2^-k.
             (Some(n), None, None, Some(k)) => (n, math::bloom_bits_for_probes(n, half_full(k), k), k),
             (None, Some(m), None, Some(k)) => {
@@ -193,6 +198,11 @@ impl Spec {
         let fpr = math::bloom_fpr(bits, capacity as f64, probes);
         Ok(BloomSize { capacity, bits, probes, fpr_asked: self.fpr.unwrap_or(fpr), fpr })
     }
+}
+
+/// Bits that hold not even one key at the asked rate are too few.
+fn at_least_one(capacity: u64, bits: u64, needed: impl FnOnce() -> u64) -> Result<u64, SpecError> {
+    if capacity == 0 { Err(SpecError::Unreachable { bits, needed: needed() }) } else { Ok(capacity) }
 }
 
 /// The rate of a half-full filter: 2^-k.
@@ -291,7 +301,7 @@ mod tests {
             (fpr(1.0), "it must be below 1 and at least 2^-64"),
             (fpr(5.0), "did you mean 5% (0.05)?"),
             (fpr(-0.01), "a false-positive rate of -0.01"),
-            (fpr(1e-300), "a false-positive rate of 0.000"),
+            (fpr(1e-300), "a false-positive rate of 1e-300 was asked for"),
             (fpr(5.4e-20), "at least 2^-64"),
             (Spec::sized(0, 0.01), "a capacity of 0 keys was asked for; the least is 1"),
             (
@@ -310,6 +320,7 @@ mod tests {
             (Spec::new().with_fpr(0.5).with_probes(3), "too little to size a filter"),
             (Spec::sized(1000, 0.01).with_bits(9586).with_probes(7), "leave out the one to be computed"),
             (Spec::sized(1000, 0.01).with_bits(5000), "5000 bits cannot give that"),
+            (Spec::new().with_bits(10).with_fpr(1e-9), "it takes 44"),
         ];
         for (spec, text) in cases {
             let message = spec.bloom().expect_err(text).to_string();

@@ -1,6 +1,6 @@
 //! `mayhap add`: more keys into a filter file.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use mayhap::registry::FAMILIES;
@@ -26,29 +26,32 @@ pub(crate) struct Args {
     keys: KeyArgs,
 }
 
-/// Refuses what the family cannot do, and names the families that can.
-pub(crate) fn need(family: &Family, operation: &'static str, can: impl Fn(&Family) -> bool) -> Result<()> {
+/// Refuses what a file's family cannot do, and names the families that can.
+pub(crate) fn need(
+    path: &Path,
+    family: &Family,
+    operation: &'static str,
+    can: impl Fn(&Family) -> bool,
+) -> Result<()> {
     if can(family) {
         return Ok(());
     }
     let others: Vec<_> = FAMILIES.iter().filter(|family| can(family)).map(|family| family.name).collect();
     let error = Error::Unsupported { family: family.name, operation };
-    Err(anyhow::anyhow!("{error}; build the filter with --family {}", others.join(" or ")))
+    let (path, others) = (path.display(), others.join(" or "));
+    Err(anyhow::anyhow!("{path}: {error}; build the filter with --family {others}"))
 }
 
 /// Integers must come as integers.
-pub(crate) fn check_kind(hashing: Hashing, family: &Family, keys: &KeyArgs) -> Result<()> {
+pub(crate) fn check_kind(path: &Path, hashing: Hashing, family: &Family, keys: &KeyArgs) -> Result<()> {
     if hashing == Hashing::Integer && !matches!(keys.kind, Kind::U64 | Kind::I64) {
-        anyhow::bail!("the family {} holds integers; say --as u64", family.name);
+        anyhow::bail!("{}: the family {} holds integers; say --as u64", path.display(), family.name);
     }
     Ok(())
 }
 
 /// Tells the file's problems, which have a name already, from those of the change.
-pub(crate) fn unwrap_update<T>(
-    path: &std::path::Path,
-    result: Result<T, UpdateError<anyhow::Error>>,
-) -> Result<T> {
+pub(crate) fn unwrap_update<T>(path: &Path, result: Result<T, UpdateError<anyhow::Error>>) -> Result<T> {
     result.map_err(|e| match e {
         UpdateError::Store(e) => e.into(),
         UpdateError::Change(e) => e.context(path.display().to_string()),
@@ -62,8 +65,8 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         let opened = open(path, Access::Map, None)?;
         (opened.filter.hashing(), opened.filter.family())
     };
-    need(family, "insert", |family| family.can.inserts)?;
-    check_kind(hashing, family, &args.keys)?;
+    need(path, family, "insert", |family| family.can.inserts)?;
+    check_kind(path, hashing, family, &args.keys)?;
     let inputs = args.keys.inputs(&args.files);
     let spool = hash_all(&inputs, &args.keys.selector(), hashing, common)?;
     let keys = spool.len();

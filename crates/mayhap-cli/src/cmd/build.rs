@@ -317,7 +317,7 @@ pub(crate) fn warn_if_over_capacity(common: &Common, filter: &dyn AnyFilter) {
     let report = filter.report();
     if report.over_capacity() {
         let held = report.estimated_len.map_or("more keys than can be told".into(), |len| {
-            format!("about {} keys", report::grouped(len as u64))
+            format!("about {} keys", report::grouped(len.round() as u64))
         });
         common.say(format_args!(
             "warning: it holds {held} and was made for {}; its false-positive rate is now {}, asked was {}",

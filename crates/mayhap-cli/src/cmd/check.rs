@@ -48,9 +48,8 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let opened = args.open.open(&args.filter)?;
     let filter = &*opened.filter;
-    check_kind(filter.hashing(), filter.family(), &args.keys)?;
-    let mut printer =
-        Printer { args, out: BufWriter::with_capacity(1 << 16, report::stdout()), matched: 0 };
+    check_kind(&args.filter, filter.hashing(), filter.family(), &args.keys)?;
+    let mut printer = Printer { args, out: BufWriter::with_capacity(1 << 16, report::stdout()), matched: 0 };
     if args.key.is_empty() {
         check_inputs(args, common, filter, &mut printer)?;
     } else {

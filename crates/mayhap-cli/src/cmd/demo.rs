@@ -38,10 +38,10 @@ const REPEATS: f64 = 0.3;
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let urls = args.urls;
     ensure!(urls <= 100_000_000, "-n {urls} is more than a demonstration can hold; the limit is 100M");
-    println!("{} URLs of {URL} bytes: which have we seen?\n", report::grouped(urls));
+    writeln!(report::stdout(), "{} URLs of {URL} bytes: which have we seen?\n", report::grouped(urls))?;
     ladder(urls)?;
     shell(urls)?;
-    println!("Next: mayhap --help, mayhap calc -n 40M -p 1in1M, mayhap families");
+    writeln!(report::stdout(), "Next: mayhap --help, mayhap calc -n 40M -p 1in1M, mayhap families")?;
     Ok(YES)
 }
 
@@ -182,9 +182,10 @@ fn ladder(count: u64) -> Result<()> {
         &cells,
         &[],
     )?;
-    println!(
+    writeln!(
+        report::stdout(),
         "\nIf the exact set fits your memory, use the exact set. If not, that is what the last line is for.\n"
-    );
+    )?;
     Ok(())
 }
 
@@ -207,22 +208,26 @@ fn shell(count: u64) -> Result<()> {
         "mayhap test urls.mayhap urls.txt --absent other.txt",
         "mayhap dedup --stats crawl.txt > fresh.txt",
     ];
-    println!("urls.txt: all of them; other.txt: URLs that are not in it; crawl.txt: 30% repeats\n");
+    writeln!(
+        report::stdout(),
+        "urls.txt: all of them; other.txt: URLs that are not in it; crawl.txt: 30% repeats\n"
+    );
     for line in lines {
-        println!("$ {line}");
+        writeln!(report::stdout(), "$ {line}")?;
         let started = Instant::now();
         let status = execute(here, line)?;
         ensure!(status, "{line}: failed");
-        println!("  ({:.2} s)\n", started.elapsed().as_secs_f64());
+        writeln!(report::stdout(), "  ({:.2} s)\n", started.elapsed().as_secs_f64())?;
     }
     let (crawl, fresh) = (lines_of(&here.join("crawl.txt"))?, lines_of(&here.join("fresh.txt"))?);
     let distinct = Stream::new(SEED, count, REPEATS).distinct();
-    println!(
+    writeln!(
+        report::stdout(),
         "crawl.txt has {} lines, fresh.txt {}: exactly the {} different ones\n",
         report::grouped(crawl),
         report::grouped(fresh),
         report::grouped(distinct),
-    );
+    )?;
     ensure!(fresh == distinct, "dedup printed {fresh} lines instead of {distinct}");
     Ok(())
 }

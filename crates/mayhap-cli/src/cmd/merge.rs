@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use mayhap::{Combine, combine};
 use serde_json::json;
 
@@ -48,15 +48,14 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let mut result = args.open.open(first)?.filter;
     let family = result.family();
     match how {
-        Combine::Union => need(family, "merge", |family| family.can.merges),
-        Combine::Intersection => need(family, "intersect", |family| family.can.intersects),
-        Combine::Difference => need(family, "subtract", |family| family.can.subtracts),
-    }
-    .with_context(|| first.display().to_string())?;
+        Combine::Union => need(first, family, "merge", |family| family.can.merges),
+        Combine::Intersection => need(first, family, "intersect", |family| family.can.intersects),
+        Combine::Difference => need(first, family, "subtract", |family| family.can.subtracts),
+    }?;
     for path in others {
         let other = args.open.open(path)?.filter;
         combine(&mut *result, &*other, how)
-            .with_context(|| format!("{} and {}", first.display(), path.display()))?;
+            .map_err(|e| anyhow!("{} and {}: {e}", first.display(), path.display()))?;
     }
     let report = result.report();
     if let Some(limit) = args.max_fpr.filter(|&limit| report.fpr_now > limit) {

@@ -30,8 +30,8 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         let opened = open(path, Access::Map, None)?;
         (opened.filter.hashing(), opened.filter.family())
     };
-    need(family, "remove", |family| family.can.removes)?;
-    check_kind(hashing, family, &args.keys)?;
+    need(path, family, "remove", |family| family.can.removes)?;
+    check_kind(path, hashing, family, &args.keys)?;
     let inputs = args.keys.inputs(&args.files);
     let spool = hash_all(&inputs, &args.keys.selector(), hashing, common)?;
     let keys = spool.len();

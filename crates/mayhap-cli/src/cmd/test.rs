@@ -40,7 +40,7 @@ const CONFIDENCE: f64 = 0.95;
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let opened = args.open.open(&args.filter)?;
     let filter = &*opened.filter;
-    check_kind(filter.hashing(), filter.family(), &args.keys)?;
+    check_kind(&args.filter, filter.hashing(), filter.family(), &args.keys)?;
     let present = ask(args, common, filter, &args.files)?;
     let missing = present.trials - present.hits;
     let claimed = filter.report().fpr_now;

@@ -1,0 +1,247 @@
+//! `mayhap build`: what it makes of keys, and how it chooses.
+
+mod runner;
+
+use runner::{Folder, families, lines};
+use serde_json::Value;
+
+/// Some 10 chunks of input.
+const MANY: u64 = 200_000;
+
+#[test]
+fn every_key_is_found_and_few_others() {
+    let folder = Folder::new();
+    let keys = lines("key-", 20_000);
+    folder.write("keys", &keys);
+    folder.write("others", lines("other-", 20_000));
+    let built = folder.mayhap("build -o f keys").run().ends(0).prints("");
+    assert!(
+        built.err.starts_with(
+            "mayhap: f: bloom with 20,000 keys in 23.40 KiB, 7 probes; false-positive rate now "
+        ),
+        "{}",
+        built.err
+    );
+    folder.mayhap("check f keys").run().ends(0).prints(&keys).stays_quiet();
+    let found = folder.mayhap("check -c f others").run().ends(0);
+    let found: u64 = String::from_utf8_lossy(&found.out).trim().parse().unwrap();
+    // 200 are expected; 5 standard deviations are 70.
+    assert!((130..=270).contains(&found), "{found} of 20000 at 1%");
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bytes() {
+    let folder = Folder::new();
+    folder.write("keys", lines("https://example.org/page/", MANY));
+    folder.mayhap("build -o one keys --threads 1").run().ends(0);
+    let one = folder.read("one");
+    for threads in [2, 3, 8, 64] {
+        folder.mayhap(&format!("build -o many keys --threads {threads}")).run().ends(0);
+        assert!(folder.read("many") == one, "{threads} threads");
+    }
+    folder.mayhap("build -o many keys --threads 0").run().ends(2).says("from 1 to 1024");
+}
+
+#[test]
+fn a_stream_gives_the_same_filter_as_a_file() {
+    let folder = Folder::new();
+    // More than the 2^20 digests that are held in memory.
+    let keys = lines("", 1_100_000);
+    folder.write("keys", &keys);
+    folder.mayhap("build -o from-file keys").run().ends(0);
+    folder.mayhap("build -o from-stream").input(&keys).run().ends(0);
+    assert!(folder.read("from-file") == folder.read("from-stream"));
+    folder.mayhap("build -o given -n 1100000 -").input(&keys).run().ends(0);
+    assert!(folder.read("from-file") == folder.read("given"));
+}
+
+#[test]
+fn the_family_follows_from_what_is_asked() {
+    let folder = Folder::new();
+    folder.write("dense", lines("", 5000));
+    folder.write("sparse", (0..500u64).map(|i| format!("{}\n", i * 1_000_000_007)).collect::<String>());
+    let cases = [
+        ("dense", "bloom"),
+        ("dense --exact", "exact"),
+        ("dense --exact --as u64", "bitmap"),
+        ("sparse --exact --as u64", "roaring"),
+        ("dense --family bloom", "bloom"),
+        ("dense --family exact", "exact"),
+        ("dense --family bitmap --as u64", "bitmap"),
+        ("dense --family roaring --as u64", "roaring"),
+    ];
+    for (arguments, family) in cases {
+        let built = folder.mayhap(&format!("build -o f --json {arguments}")).run().ends(0);
+        assert_eq!(built.json()["family"], family, "{arguments}");
+        let keys = arguments.split(' ').next().unwrap();
+        let kind = if arguments.contains("u64") { "--as u64" } else { "" };
+        folder.mayhap(&format!("check f {kind} {keys}")).run().ends(0).prints(folder.read(keys));
+    }
+    folder
+        .mayhap("build -o g --family nonesuch dense")
+        .run()
+        .ends(2)
+        .says(&format!("no family is called \"nonesuch\"; there are {}", families(|_| true, ", ")));
+    folder
+        .mayhap("build -o g --family bitmap dense")
+        .run()
+        .ends(2)
+        .says_only("mayhap: the family bitmap holds integers; say --as u64");
+    folder.mayhap("build -o g --exact --family bloom dense").run().ends(2).says("cannot be used with");
+    assert!(!folder.path("g").exists());
+}
+
+#[test]
+fn a_bitmap_takes_the_integers_below_its_capacity() {
+    let folder = Folder::new();
+    folder.mayhap("build -o f --family bitmap --as u64 -n 100").input("7\n99\n").run().ends(0);
+    folder.mayhap("check f --as u64").input("7\n8\n99\n100\n").run().ends(0).prints("7\n99\n");
+    folder.mayhap("build -o g --family bitmap --as u64 -n 100").input("7\n100\n").run().ends(2).says_only(
+        "mayhap: 100 has no place in a bitmap of the integers below 100; build it with a larger capacity, or \
+         use the family roaring",
+    );
+    assert_eq!(folder.names(), ["f"]);
+}
+
+#[test]
+fn human_numbers_mean_what_they_say() {
+    let folder = Folder::new();
+    folder.write("keys", lines("", 1000));
+    folder.mayhap("build -o f -n 10000 -p 0.001 keys").run().ends(0);
+    let plain = folder.read("f");
+    for arguments in ["-n 10k -p 0.1%", "-n 1e4 -p 1e-3", "-n 10_000 -p 1in1000", "-n 0.01M -p 1in1k"] {
+        folder.mayhap(&format!("build -o f {arguments} keys")).run().ends(0);
+        assert!(folder.read("f") == plain, "{arguments}");
+    }
+}
+
+#[test]
+fn sizes_can_be_given_in_any_combination() {
+    let folder = Folder::new();
+    folder.write("keys", lines("", 1000));
+    let cases = [
+        // Arguments, then bits, probes and capacity.
+        ("", 9586, 7, 1000),
+        ("-p 0.1%", 14_378, 10, 1000),
+        ("-n 10k", 95_851, 7, 10_000),
+        ("--bits 20k", 20_000, 14, 1000),
+        ("--bits 20k --probes 3", 20_000, 3, 1000),
+        ("--bits 20k -n 2000", 20_000, 7, 2000),
+        ("--bits 20k -p 1%", 20_000, 2, 1000),
+        ("--bits 20k -p 1% --probes 4", 20_000, 4, 1900),
+    ];
+    for (arguments, bits, probes, capacity) in cases {
+        let built = folder.mayhap(&format!("build -o f keys --json {arguments}")).run().ends(0).json();
+        let found = (&built["bits"], &built["probes"], &built["capacity"]);
+        assert_eq!(found, (&bits.into(), &probes.into(), &capacity.into()), "{arguments}");
+    }
+    folder
+        .mayhap("build -o g keys -n 1000 -p 1% --bits 20k --probes 4")
+        .run()
+        .ends(2)
+        .says("are all given; leave out the one to be computed");
+    folder
+        .mayhap("build -o g keys -p 1% --bits 5000")
+        .run()
+        .ends(2)
+        .says("5000 bits cannot give that false-positive rate for so many keys; it takes 9593");
+    assert!(!folder.path("g").exists());
+}
+
+#[test]
+fn too_many_keys_are_warned_about() {
+    let folder = Folder::new();
+    folder.write("keys", lines("", 1000));
+    let built = folder.mayhap("build -o f -n 100 keys").run().ends(0);
+    let warning = built.err.lines().nth(1).unwrap_or_default();
+    assert!(warning.starts_with("mayhap: warning: it holds about ") && warning.contains("was made for 100;"));
+    folder.mayhap("build --quiet -o f -n 100 keys").run().ends(0).stays_quiet();
+}
+
+#[test]
+fn the_json_report_has_its_fields() {
+    let folder = Folder::new();
+    let built = folder.mayhap("build -o f --json").input("a\nb\na\n").run().ends(0).stays_quiet().json();
+    let expected = [
+        ("output", Value::from("f")),
+        ("family", "bloom".into()),
+        ("capacity", 3.into()),
+        ("inserted", 3.into()),
+        ("bits", 29.into()),
+        ("bytes", 4.into()),
+        ("probes", 7.into()),
+        ("fpr_asked", 0.01.into()),
+    ];
+    for (name, value) in expected {
+        assert_eq!(built[name], value, "{name}");
+    }
+    for name in ["estimated_len", "fill", "fpr_now", "fpr_at_capacity"] {
+        assert!(built[name].is_number(), "{name}");
+    }
+}
+
+#[test]
+fn standard_output_gets_the_filter_and_nothing_else() {
+    let folder = Folder::new();
+    folder.mayhap("build -o f").input("a\n").run().ends(0);
+    folder.mayhap("build -o -").input("a\n").run().ends(0).prints(folder.read("f")).says("mayhap: -: bloom");
+    let built = folder.mayhap("build -o - --json").input("a\n").run().ends(0).prints(folder.read("f"));
+    assert!(built.err.starts_with('{'), "the report goes to standard error: {}", built.err);
+    assert_eq!(folder.names(), ["f"]);
+}
+
+#[test]
+fn seeds_make_different_filters() {
+    let folder = Folder::new();
+    let build = |seed: &str| {
+        folder.mayhap(&format!("build -o f -n 100 --seed {seed}")).input("a\n").run().ends(0);
+        folder.mayhap("check f").input("a\nb\n").run().ends(0).prints("a\n");
+        folder.read("f")
+    };
+    assert!(build("42") == build("0x2a") && build("42") != build("43"));
+    folder
+        .mayhap("build -o g --seed x")
+        .run()
+        .ends(2)
+        .says("\"x\" is not a 64-bit number, such as 42 or 0x2a");
+}
+
+#[test]
+fn the_keys_are_not_overwritten_by_the_filter() {
+    let folder = Folder::new();
+    folder.write("keys", "a\n");
+    folder
+        .mayhap("build -o ./keys keys")
+        .run()
+        .ends(2)
+        .says_only("mayhap: keys: is both a file with keys and the file to write");
+    assert_eq!(folder.read("keys"), b"a\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_named_pipe_is_opened_once() {
+    let folder = Folder::new();
+    for capacity in ["", "-n 3"] {
+        folder
+            .sh(&format!(
+                "mkfifo p; printf 'a\\nb\\nc' > p & \"$MAYHAP\" build {capacity} -o f p && wait; rm p"
+            ))
+            .run()
+            .ends(0);
+        folder.mayhap("check f").input("c\nb\na\n").run().ends(0).prints("c\nb\na\n");
+    }
+}
+
+#[test]
+fn a_failing_folder_for_temporary_files_is_named() {
+    let folder = Folder::new();
+    folder
+        .mayhap("build -o f")
+        .env("TMPDIR", "/nonexistent")
+        .input(lines("", 1_100_000))
+        .run()
+        .ends(2)
+        .says("cannot write to the folder for temporary files (TMPDIR)");
+    assert!(folder.names().is_empty());
+}

@@ -1,0 +1,148 @@
+//! `mayhap calc`: sizes and rates before anything is built.
+
+mod runner;
+
+use runner::Folder;
+use serde_json::Value;
+
+fn families(arguments: &str) -> Vec<Value> {
+    let report = Folder::new().mayhap(&format!("calc --json {arguments}")).run().ends(0).stays_quiet().json();
+    report["families"].as_array().expect("a list").clone()
+}
+
+fn bloom(arguments: &str) -> Value {
+    let all = families(arguments);
+    all.into_iter().find(|family| family["family"] == "bloom").expect("bloom")
+}
+
+#[test]
+fn the_json_report_has_the_fields_that_programs_rely_on() {
+    let all = families("-n 1000000 -p 0.01");
+    let expected = [
+        ("family", Value::from("bloom")),
+        ("capacity", 1_000_000.into()),
+        ("fpr", 0.01.into()),
+        ("bits", 9_585_059.into()),
+        ("bytes", 1_198_133.into()),
+        ("probes", 7.into()),
+        ("bits_per_key", 9.585059.into()),
+        ("inserts", true.into()),
+        ("removes", false.into()),
+        ("counts", false.into()),
+        ("labels", false.into()),
+        ("merges", true.into()),
+        ("grows", false.into()),
+    ];
+    for (name, value) in expected {
+        assert_eq!(all[0][name], value, "{name}");
+    }
+    let overhead = all[0]["overhead"].as_f64().unwrap();
+    assert!((overhead - std::f64::consts::LOG2_E).abs() < 1e-4, "{overhead}");
+    let names: Vec<_> = all.iter().map(|family| family["family"].as_str().unwrap()).collect();
+    assert_eq!(names.join(" "), runner::families(|_| true, " "));
+    for family in all.iter().filter(|family| family["exact"] == true) {
+        assert_eq!((&family["probes"], &family["overhead"]), (&Value::Null, &Value::Null), "{family}");
+    }
+}
+
+#[test]
+fn the_report_for_people_shows_sizes_and_rates() {
+    let report = Folder::new().mayhap("calc -n 10M -p 1e-5").run().ends(0).stays_quiet();
+    let text = String::from_utf8_lossy(&report.out);
+    assert!(
+        text.starts_with("keys  10,000,000\nrate  0.001% (1e-5, 1 in 100,000)\nbound 16.61 bits per key"),
+        "{text}"
+    );
+    let bloom = text.lines().find(|line| line.starts_with("bloom")).unwrap_or_else(|| panic!("{text}"));
+    let cells: Vec<_> = bloom.split_whitespace().collect();
+    assert_eq!(cells[1..6], ["10,000,000", "23.96", "28.57", "MiB", "17"], "{text}");
+    assert_eq!(self::bloom("-n 10M -p 1e-5")["probes"], 17);
+}
+
+#[test]
+fn any_two_or_three_numbers_give_the_rest() {
+    let cases = [
+        // Arguments, then capacity, bits and probes.
+        ("-n 1M -p 1%", 1_000_000, 9_585_059, 7),
+        ("-n 1M --bits 9585059", 1_000_000, 9_585_059, 7),
+        ("-n 1M --size 1198133", 1_000_000, 9_585_064, 7),
+        ("--bits 9585059 -p 1%", 1_000_000, 9_585_059, 7),
+        ("-n 1M --bits 9585059 --probes 7", 1_000_000, 9_585_059, 7),
+        ("-n 1M -p 1% --probes 7", 1_000_000, 9_592_955, 7),
+        ("-n 1M -p 1% --bits 20M", 1_000_000, 20_000_000, 2),
+        ("-p 1% --bits 9592955 --probes 7", 1_000_000, 9_592_955, 7),
+        ("-n 1000 --probes 10", 1000, 14_427, 10),
+        ("--bits 14427 --probes 10", 1000, 14_427, 10),
+        ("--size 64MiB -p 1e-6", 18_670_410, 536_870_912, 20),
+    ];
+    for (arguments, capacity, bits, probes) in cases {
+        let found = bloom(arguments);
+        let found = (&found["capacity"], &found["bits"], &found["probes"]);
+        assert_eq!(found, (&capacity.into(), &bits.into(), &probes.into()), "{arguments}");
+    }
+}
+
+#[test]
+fn human_numbers_mean_what_they_say() {
+    let plain = families("-n 40000000 -p 0.000001");
+    for arguments in ["-n 40M -p 1in1M", "-n 40_000_000 -p 0.0001%", "-n 4e7 -p 1e-6", "-n 0.04G -p 1in1e6"] {
+        assert_eq!(families(arguments), plain, "{arguments}");
+    }
+    assert_eq!(families("-n 1M --size 1MB"), families("-n 1M --size 1000000"));
+    assert_eq!(families("-n 1M --size 1MiB"), families("-n 1M --bits 8388608"));
+}
+
+/// Each says what was asked, the limit and, where there is one, the way out.
+#[test]
+fn nonsense_is_refused() {
+    let rate = "must be below 1 and at least 2^-64 (5.4e-20)";
+    let cases: &[(&str, &[&str])] = &[
+        ("-n 1M -p NaN", &["\"nan\" is not a number", "such as 1%, 0.01, 1e-6 or 1in1M"]),
+        ("-n 1M -p inf", &["\"inf\" is not a number", "such as 1%, 0.01, 1e-6 or 1in1M"]),
+        ("-n 1M -p -inf", &["\"-inf\" is not a number"]),
+        ("-n 1M -p 0", &["rate of 0 was asked for", rate, "for no errors at all use an exact family"]),
+        ("-n 1M -p 1", &["rate of 1 was asked for", rate]),
+        ("-n 1M -p 100%", &["rate of 1 was asked for", rate]),
+        ("-n 1M -p 5", &["rate of 5 was asked for", rate, "did you mean 5% (0.05)?"]),
+        ("-n 1M -p -1", &["rate of -1 was asked for", rate]),
+        ("-n 1M -p 1e-300", &["'1e-300'", rate]),
+        ("-n 1M -p 1in0", &["\"1in0\" divides by zero"]),
+        ("-n 0 -p 1%", &["a capacity of 0 keys was asked for; the least is 1"]),
+        (
+            "-n 9223372036854775808 -p 1%",
+            &["9223372036854775808 keys", "the limit is 281474976710656; split the set"],
+        ),
+        ("-n 1e30 -p 1%", &["\"1e30\" is beyond 64 bits; a count must be below 1.8e19"]),
+        ("-n -5 -p 1%", &["\"-5\" is negative; a count is a whole number, such as 10M"]),
+        ("-n 1.5 -p 1%", &["\"1.5\" is not whole; a count is a whole number, such as 10M"]),
+        ("-n many -p 1%", &["\"many\" is not a number; give one such as 10M"]),
+        ("-n 1M --bits 0", &["0 bits were asked for; the least is 1"]),
+        ("-n 1M --bits -1", &["\"-1\" is negative"]),
+        (
+            "-n 1M --bits 1e18",
+            &["1000000000000000000 bits; the limit is 281474976710656; split the set or accept"],
+        ),
+        ("-n 1M --size 0", &["a size of 0 bytes holds nothing; the least is 1"]),
+        ("-n 1M --size -1", &["\"-1\" is negative; a size is a whole number, such as 64MiB"]),
+        ("-n 1M --probes 0", &["0 probes were asked for; it must be 1 to 64"]),
+        ("-n 1M --probes 65", &["65 probes were asked for; it must be 1 to 64"]),
+        ("-n 1M --probes -1", &["\"-1\" is not a number of probes; it must be 1 to 64"]),
+        ("-n 1M --probes 2.5", &["\"2.5\" is not a number of probes; it must be 1 to 64"]),
+        ("-n 1M -p 1% --bits 10M --probes 7", &["all given; leave out the one to be computed"]),
+        ("-n 1M -p 1% --bits 5M", &["5000000 bits cannot give that false-positive rate", "it takes 9592955"]),
+        ("-n 281474976710656 -p 1%", &["the limit is 281474976710656; split the set or accept"]),
+        ("", &["too little to size a filter: give the capacity or the bits, and one more"]),
+        ("-n 1M", &["too little to size a filter"]),
+        ("-p 1%", &["too little to size a filter"]),
+        ("-p 1% --probes 7", &["too little to size a filter"]),
+        ("--bits 5M", &["too little to size a filter"]),
+        ("--bits 5M --size 5M", &["cannot be used with"]),
+    ];
+    let folder = Folder::new();
+    for (arguments, texts) in cases {
+        let refused = folder.mayhap(&format!("calc {arguments}")).run().ends(2).prints("");
+        for text in *texts {
+            assert!(refused.err.contains(text), "calc {arguments}\nexpected: {text}\nfound: {}", refused.err);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! `mayhap info`: what a file is, how full, and how far it was checked.
+
+mod runner;
+
+use runner::{Folder, lines};
+use serde_json::Value;
+
+fn built() -> Folder {
+    let folder = Folder::new();
+    folder.mayhap("build -o f --seed 0x2a").input(lines("", 1000)).run().ends(0);
+    folder
+}
+
+#[test]
+fn the_json_report_has_the_fields_that_programs_rely_on() {
+    let folder = built();
+    let info = folder.mayhap("info --json f").run().ends(0).stays_quiet().json();
+    let expected = [
+        ("format", Value::from("mayhap")),
+        ("family", "bloom".into()),
+        ("capacity", 1000.into()),
+        ("inserted", 1000.into()),
+        ("bits", 9586.into()),
+        ("bytes", 1199.into()),
+        ("probes", 7.into()),
+        ("fpr_asked", 0.01.into()),
+        ("hash", "xxh3-128".into()),
+        ("seed", "000000000000002a".into()),
+        ("version", 1.into()),
+        ("checksum", "header-ok".into()),
+        ("over_capacity", false.into()),
+        ("guarantee", "no false negatives".into()),
+    ];
+    for (name, value) in expected {
+        assert_eq!(info[name], value, "{name}");
+    }
+    let between = [
+        ("estimated_len", 950.0, 1050.0),
+        ("fill", 0.45, 0.55),
+        ("fpr_now", 0.005, 0.02),
+        ("fpr_at_capacity", 0.0100, 0.0101),
+        ("bits_per_key", 9.0, 10.2),
+    ];
+    for (name, low, high) in between {
+        let value = info[name].as_f64().unwrap_or_else(|| panic!("{name}"));
+        assert!((low..=high).contains(&value), "{name} is {value}");
+    }
+    let checked = folder.mayhap("info --json --verify f").run().ends(0).json();
+    assert_eq!(checked["checksum"], "ok");
+}
+
+#[test]
+fn the_report_for_people_says_the_same() {
+    let folder = built();
+    let info = folder.mayhap("info f").run().ends(0).stays_quiet();
+    for line in [
+        "family        bloom (the classic: smallest that takes inserts one by one and merges)",
+        "capacity      1,000 keys",
+        "inserted      1,000",
+        "size          9,586 bits, 1.17 KiB",
+        "probes        7",
+        "rate asked    1% (0.01, 1 in 100)",
+        "guarantee     no false negatives",
+        "hash          xxh3-128, seed 000000000000002a",
+        "format        mayhap, version 1",
+        "checksum      header-ok (--verify reads the rest)",
+    ] {
+        let text = String::from_utf8_lossy(&info.out);
+        assert!(text.lines().any(|found| found == line), "expected {line:?} in\n{text}");
+    }
+    folder.mayhap("info --verify f").run().ends(0).shows("checksum      ok\n");
+}
+
+#[test]
+fn every_family_is_described() {
+    let folder = Folder::new();
+    for (family, kind) in [("exact", ""), ("bitmap", "--as u64"), ("roaring", "--as u64")] {
+        folder.mayhap(&format!("build -o f --family {family} {kind}")).input("1\n5\n1\n").run().ends(0);
+        for verify in ["", "--verify"] {
+            let info = folder.mayhap(&format!("info --json {verify} f")).run().ends(0).json();
+            assert_eq!((&info["family"], &info["estimated_len"]), (&family.into(), &2.0.into()));
+            assert_eq!((&info["probes"], &info["guarantee"]), (&Value::Null, &"exact".into()));
+        }
+    }
+}
+
+#[test]
+fn an_overfull_filter_is_warned_about() {
+    let folder = Folder::new();
+    folder.mayhap("build -o f -n 10").input(lines("", 1000)).run().ends(0);
+    folder.mayhap("info f").run().ends(0).shows("warning       over capacity");
+    let info = folder.mayhap("info --json f").run().ends(0).json();
+    assert_eq!(
+        (&info["over_capacity"], &info["estimated_len"]),
+        (&true.into(), &Value::Null),
+        "it is saturated"
+    );
+}
+
+#[test]
+fn a_flipped_payload_bit_is_found_by_verify_and_not_read_otherwise() {
+    let folder = built();
+    let sound = folder.mayhap("info --json f").run().ends(0);
+    for (byte, bit) in [(4096, 0), (4700, 3), (5000, 7)] {
+        let mut bytes = folder.read("f");
+        bytes[byte] ^= 1 << bit;
+        folder.write("g", bytes);
+        folder.mayhap("info --json g").run().ends(0).prints(&sound.out);
+        folder
+            .mayhap("info --verify g")
+            .run()
+            .ends(2)
+            .prints("")
+            .says("mayhap: g: damaged: the checksum of the payload is ");
+        folder.mayhap("check --no-mmap g").input("1\n").run().ends(2).says("g: damaged");
+        folder.mayhap("add g").input("1\n").run().ends(2).says("g: damaged");
+    }
+}

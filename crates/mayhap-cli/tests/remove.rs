@@ -1,0 +1,48 @@
+//! `mayhap remove`: keys out of a file, where the family can.
+
+mod runner;
+
+use runner::{Folder, families};
+
+#[test]
+fn removed_keys_are_gone_and_the_status_tells_of_absent_ones() {
+    let folder = Folder::new();
+    for (family, kind) in [("exact", ""), ("bitmap", "--as u64"), ("roaring", "--as u64")] {
+        folder
+            .mayhap(&format!("build -o f --family {family} {kind} -n 10"))
+            .input("1\n2\n3\n4\n")
+            .run()
+            .ends(0);
+        let remove = |keys: &str| folder.mayhap(&format!("remove f {kind}")).input(keys).run().prints("");
+        remove("2\n3\n").ends(0).says_only("mayhap: f: 2 keys removed, 0 were not in");
+        remove("4\n7\n2\n").ends(1).says_only("mayhap: f: 1 keys removed, 2 were not in");
+        folder.mayhap(&format!("check f {kind}")).input("1\n2\n3\n4\n").run().ends(0).prints("1\n");
+        folder.mayhap("info --verify f").run().ends(0);
+        remove("").ends(0);
+        folder.mayhap(&format!("remove --quiet f {kind}")).input("9\n").run().ends(1).stays_quiet();
+    }
+    assert_eq!(folder.names(), ["f"]);
+}
+
+#[test]
+fn a_family_that_cannot_is_refused_with_those_that_can() {
+    let folder = Folder::new();
+    folder.mayhap("build -o f").input("a\n").run().ends(0);
+    let before = folder.read("f");
+    folder.mayhap("remove f").input("a\n").run().ends(2).says_only(&format!(
+        "mayhap: f: the family bloom cannot remove; build the filter with --family {}",
+        families(|family| family.can.removes, " or "),
+    ));
+    assert!(folder.read("f") == before);
+}
+
+#[test]
+fn a_bad_record_changes_nothing() {
+    let folder = Folder::new();
+    folder.mayhap("build -o f --exact --as u64").input("1\n2\n").run().ends(0);
+    let before = folder.read("f");
+    folder.mayhap("remove f --as u64").input("1\ntwo\n").run().ends(2).says("line 2: \"two\" is not");
+    folder.mayhap("remove f --as u64 absent").run().ends(2).says("absent: cannot open");
+    folder.mayhap("remove f").input("1\n").run().ends(2).says("holds integers; say --as u64");
+    assert!(folder.read("f") == before);
+}

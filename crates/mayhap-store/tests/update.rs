@@ -1,0 +1,212 @@
+//! Changing files: under a lock, by replacement or in place, and after an accident.
+
+use std::cell::Cell;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mayhap::wire::{METADATA, PAGE, Summing, mark_writing};
+use mayhap::{AnyFilter, Bloom, Exact, Spec, encode_with};
+use mayhap_store::{Access, Checked, UpdateError, open, update, write};
+
+/// The least payload that is changed in place: 16 MiB.
+const IN_PLACE_BITS: u64 = 16 << 23;
+
+fn small() -> Bloom {
+    Bloom::new(10_000, 1e-6).unwrap()
+}
+
+fn large() -> Bloom {
+    Bloom::with_bits(IN_PLACE_BITS, 5).unwrap()
+}
+
+fn insert(path: &Path, keys: &[String]) -> usize {
+    let keys: Vec<&[u8]> = keys.iter().map(String::as_bytes).collect();
+    let change = |filter: &mut dyn AnyFilter| {
+        let mut outcomes = Vec::new();
+        filter.insert_keys(&keys, &mut outcomes).map(|()| outcomes.len())
+    };
+    update(path, None, change).unwrap()
+}
+
+fn keys(writer: u64, round: u64) -> Vec<String> {
+    (0..20).map(|i| format!("{writer}-{round}-{i}")).collect()
+}
+
+fn holds_all(path: &Path, keys: &[String]) -> bool {
+    let opened = open(path, Access::Read, None).unwrap();
+    keys.iter().all(|key| opened.filter.contains(key.as_bytes()))
+}
+
+fn file(folder: &tempfile::TempDir, filter: &dyn AnyFilter) -> PathBuf {
+    let path = folder.path().join("filter");
+    write(&path, filter).unwrap();
+    path
+}
+
+#[test]
+fn writers_lose_no_key() {
+    let filters: [(Box<dyn AnyFilter>, u64); 3] =
+        [(Box::new(small()), 50), (Box::new(Exact::default()), 50), (Box::new(large()), 5)];
+    for (filter, rounds) in filters {
+        let folder = tempfile::tempdir().unwrap();
+        let path = file(&folder, &*filter);
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let path = &path;
+                scope.spawn(move || {
+                    (0..rounds).for_each(|round| assert_eq!(insert(path, &keys(writer, round)), 20))
+                });
+            }
+        });
+        for writer in 0..4 {
+            assert!((0..rounds).all(|round| holds_all(&path, &keys(writer, round))));
+        }
+        let opened = open(&path, Access::Read, None).unwrap();
+        assert_eq!((opened.filter.report().inserted, opened.checked), (Some(4 * rounds * 20), Checked::All));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+    }
+}
+
+#[test]
+fn a_change_that_fails_leaves_the_file_as_it_was() {
+    for filter in [small(), large()] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = file(&folder, &filter);
+        insert(&path, &keys(0, 0));
+        let before = fs::read(&path).unwrap();
+        let refused = update(&path, None, |_| Err::<(), _>("no"));
+        assert!(matches!(refused, Err(UpdateError::Change("no"))));
+        assert!(fs::read(&path).unwrap() == before);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
+
+#[test]
+fn a_change_in_place_gives_the_same_bytes_as_a_new_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, &large());
+    insert(&path, &keys(0, 0));
+    let mut expected = large();
+    expected.extend(keys(0, 0).iter().map(String::as_str));
+    assert!(fs::read(&path).unwrap() == expected.to_bytes());
+}
+
+/// A map once kept its lock, and so every writer waiting, for as long as it lived.
+#[test]
+fn a_mapped_filter_keeps_no_writer_waiting() {
+    for filter in [small(), large()] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = file(&folder, &filter);
+        let opened = open(&path, Access::Map, None).unwrap();
+        insert(&path, &keys(0, 0));
+        write(&path, &*opened.filter).unwrap();
+    }
+}
+
+/// Readers wait until a writer has renewed what it vouches for.
+#[test]
+fn nobody_reads_a_file_that_is_being_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, &large());
+    let (started, waits) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let change = |filter: &mut dyn AnyFilter| {
+                started.send(()).unwrap();
+                std::thread::sleep(std::time::Duration::from_millis(200));
+                filter.insert_keys(&[b"late"], &mut Vec::new())
+            };
+            update(&path, None, change).unwrap();
+        });
+        waits.recv().unwrap();
+        let opened = open(&path, Access::Map, None).unwrap();
+        assert!(opened.filter.contains(b"late") && opened.checked == Checked::Header);
+        writer.join().unwrap();
+    });
+}
+
+#[test]
+fn an_interrupted_change_is_seen_and_repaired() {
+    for filter in [small(), large()] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = file(&folder, &filter);
+        insert(&path, &keys(0, 0));
+        let mut bytes = fs::read(&path).unwrap();
+        mark_writing(&mut bytes[..PAGE]);
+        bytes[PAGE + 100] |= 1;
+        fs::write(&path, bytes).unwrap();
+        for access in [Access::Map, Access::Read] {
+            let opened = open(&path, access, None).unwrap();
+            assert_eq!((opened.checked, opened.filter.report().inserted), (Checked::Interrupted, None));
+            assert!(keys(0, 0).iter().all(|key| opened.filter.contains(key.as_bytes())));
+        }
+        insert(&path, &keys(0, 1));
+        assert_eq!(open(&path, Access::Read, None).unwrap().checked, Checked::All);
+        assert!(holds_all(&path, &keys(0, 0)) && holds_all(&path, &keys(0, 1)));
+    }
+}
+
+#[test]
+fn notes_are_kept() {
+    for filter in [small(), large()] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("filter");
+        fs::write(&path, encode_with(&filter, Summing::Payload, &[(METADATA, b"a note")]).to_vec()).unwrap();
+        insert(&path, &keys(0, 0));
+        let opened = open(&path, Access::Map, None).unwrap();
+        assert_eq!(opened.metadata.as_ref().map(|bytes| bytes.as_slice()), Some(&b"a note"[..]));
+        assert!(holds_all(&path, &keys(0, 0)));
+    }
+}
+
+#[test]
+fn a_damaged_or_absent_file_is_not_changed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, &small());
+    let sound = fs::read(&path).unwrap();
+    let asked = Cell::new(false);
+    let refuse = || {
+        let change = |_: &mut dyn AnyFilter| {
+            asked.set(true);
+            Ok::<(), ()>(())
+        };
+        assert!(matches!(update(&path, None, change), Err(UpdateError::Store(_))));
+        assert!(!asked.get(), "the change is not even tried");
+    };
+    for (length, at) in
+        [(0, 0), (3, 0), (44, 0), (PAGE, 0), (sound.len() - 1, 0), (sound.len(), 50), (sound.len(), PAGE + 9)]
+    {
+        let mut damaged = sound[..length].to_vec();
+        if at > 0 {
+            damaged[at] ^= 1;
+        }
+        fs::write(&path, &damaged).unwrap();
+        refuse();
+        assert!(fs::read(&path).unwrap() == damaged);
+    }
+    fs::remove_file(&path).unwrap();
+    refuse();
+    assert!(!path.exists());
+}
+
+/// A name that is given to another file while a writer waits for its lock means the other file.
+#[cfg(unix)]
+#[test]
+fn the_lock_is_on_the_file_that_the_name_means() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, &small());
+    let held = fs::File::options().write(true).open(&path).unwrap();
+    held.lock().unwrap();
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| insert(&path, &keys(0, 0)));
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        // Another filter takes the name.
+        let other = folder.path().join("other");
+        write(&other, &Bloom::from_spec(&Spec::sized(500, 1e-6)).unwrap()).unwrap();
+        fs::rename(&other, &path).unwrap();
+        drop(held);
+        assert_eq!(writer.join().unwrap(), 20);
+    });
+    assert_eq!(open(&path, Access::Map, None).unwrap().filter.report().capacity, 500);
+    assert!(holds_all(&path, &keys(0, 0)));
+}
