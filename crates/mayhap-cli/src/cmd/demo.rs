@@ -211,7 +211,7 @@ fn shell(count: u64) -> Result<()> {
     writeln!(
         report::stdout(),
         "urls.txt: all of them; other.txt: URLs that are not in it; crawl.txt: 30% repeats\n"
-    );
+    )?;
     for line in lines {
         writeln!(report::stdout(), "$ {line}")?;
         let started = Instant::now();
