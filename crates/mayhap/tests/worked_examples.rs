@@ -420,6 +420,7 @@ mod serde_forms {
         let sound = serde_json::to_value(sample()).unwrap();
         assert!(serde_json::from_value::<Bloom>(sound.clone()).is_ok());
         let huge = "A".repeat(24);
+        // What serde_json says of a wrong number depends on its features, which other crates may set.
         let cases: [(&str, Value, &str); 21] = [
             ("family", json!("exact"), "not a bloom filter"),
             ("hash", json!("md5"), "not a bloom filter"),
@@ -427,11 +428,11 @@ mod serde_forms {
             ("bits", json!(1u64 << 47), "do not fit together"),
             ("bits", json!(u64::MAX), "do not fit together"),
             ("bits", json!(64), "do not fit together"),
-            ("bits", json!(-1), "invalid value"),
-            ("bits", json!(1.5), "invalid type"),
+            ("bits", json!(-1), "invalid"),
+            ("bits", json!(1.5), "invalid"),
             ("probes", json!(0), "do not fit together"),
             ("probes", json!(65), "do not fit together"),
-            ("probes", json!(1u64 << 32), "invalid value"),
+            ("probes", json!(1u64 << 32), "invalid"),
             ("fpr", json!(-0.1), "fpr is not a rate"),
             ("fpr", json!(1.1), "fpr is not a rate"),
             ("fpr", json!(null), "invalid type"),
