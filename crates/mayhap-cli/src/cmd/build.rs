@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::YES;
 use crate::args::{Common, KeyArgs};
-use crate::input::Inputs;
+use crate::input::{Buffer, Inputs};
 use crate::keys::{Kind, Selector};
 use crate::numbers;
 use crate::report;
@@ -133,7 +133,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
                 in_one_pass(&args.spec(capacity), family, &inputs, &selector, common)?
             } else if inputs.can_be_counted()? {
                 let progress = common.progress("counting", &inputs);
-                let records = inputs.count_records(common.threads(), &progress)?;
+                let records = inputs.count_records(&progress)?;
                 drop(progress);
                 in_one_pass(&args.spec(records), family, &inputs, &selector, common)?
             } else {
@@ -203,7 +203,7 @@ fn in_one_pass(
         return Ok(filter.finish());
     }
     let mut filter = empty(spec, family)?;
-    let (mut chunks, mut buffer, mut digests) = (inputs.chunks(), Vec::new(), Vec::new());
+    let (mut chunks, mut buffer, mut digests) = (inputs.chunks(), Buffer::default(), Vec::new());
     while let Some(chunk) = chunks.next(buffer)? {
         progress.advance(chunk.bytes.len());
         selector.digests(&chunk, filter.hashing(), &mut digests)?;

@@ -8,6 +8,7 @@ use mayhap::AnyFilter;
 
 use crate::args::{Common, KeyArgs, OpenArgs};
 use crate::cmd::add::check_kind;
+use crate::input::Buffer;
 use crate::{NO, YES, report};
 
 /// Print the records whose keys are perhaps in
@@ -87,7 +88,7 @@ fn check_inputs(
     inputs.numbered |= args.line_number;
     let (selector, hashing) = (args.keys.selector(), filter.hashing());
     let progress = common.progress("checking", &inputs);
-    let (mut chunks, mut buffer) = (inputs.chunks(), Vec::new());
+    let (mut chunks, mut buffer) = (inputs.chunks(), Buffer::default());
     let (mut digests, mut hits) = (Vec::new(), Vec::new());
     while let Some(chunk) = chunks.next(buffer)? {
         progress.advance(chunk.bytes.len());

@@ -10,6 +10,7 @@ use mayhap::filters::exact::DigestSet;
 use serde_json::json;
 
 use crate::args::{Common, KeyArgs};
+use crate::input::Buffer;
 use crate::{YES, report};
 
 /// Print the first occurrence of each record, in order
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let mut seen = DigestSet::default();
     let mut out = BufWriter::with_capacity(1 << 18, report::stdout());
     let (mut read, mut printed) = (0u64, 0u64);
-    let (mut chunks, mut buffer, mut digests) = (inputs.chunks(), Vec::new(), Vec::new());
+    let (mut chunks, mut buffer, mut digests) = (inputs.chunks(), Buffer::default(), Vec::new());
     let end = [args.keys.terminator()];
     while let Some(chunk) = chunks.next(buffer)? {
         progress.advance(chunk.bytes.len());

@@ -8,6 +8,7 @@ use mayhap::bits::Bitmap;
 use roaring::RoaringTreemap;
 
 use crate::args::{Common, KeyArgs};
+use crate::input::Buffer;
 use crate::keys::{Kind, number};
 use crate::{YES, report};
 
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let (selector, mut scratch) = (args.keys.selector(), Vec::new());
     let progress = common.progress("reading", &inputs);
     let mut set = Set::new()?;
-    let (mut chunks, mut buffer) = (inputs.chunks(), Vec::new());
+    let (mut chunks, mut buffer) = (inputs.chunks(), Buffer::default());
     while let Some(chunk) = chunks.next(buffer)? {
         progress.advance(chunk.bytes.len());
         for (index, record) in chunk.records().enumerate() {

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::args::{Common, KeyArgs, OpenArgs};
 use crate::cmd::add::check_kind;
+use crate::input::Buffer;
 use crate::{NO, YES, report};
 
 /// Test a filter file: every key must be found, and the measured rate must be the one claimed
@@ -97,7 +98,7 @@ fn ask(args: &Args, common: &Common, filter: &dyn AnyFilter, files: &[PathBuf]) 
     let inputs = args.keys.inputs(files);
     let selector = args.keys.selector();
     let progress = common.progress("testing", &inputs);
-    let (mut chunks, mut buffer) = (inputs.chunks(), Vec::new());
+    let (mut chunks, mut buffer) = (inputs.chunks(), Buffer::default());
     let (mut digests, mut hits) = (Vec::new(), Vec::new());
     let mut asked = Proportion { hits: 0, trials: 0 };
     while let Some(chunk) = chunks.next(buffer)? {
