@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::spec::DEFAULT_FPR;
-use mayhap::{AnyFilter, Digest, Error, Family, Hashing, Insertion, Plan, Spec, family};
+use mayhap::{AnyFilter, Digest, Error, Family, Hashing, Insertion, Spec, SpecError, family};
 use mayhap_store::Spool;
 use serde_json::json;
 
@@ -113,10 +113,11 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     }
     // Nonsense is refused before a long input is read.
     if let Choice::Family(family) = args.choice() {
-        (family.plan)(&args.spec(1_000_000)).or_else(|e| match e {
-            mayhap::SpecError::Unreachable { .. } if args.capacity.is_none() => Ok(dummy_plan()),
-            e => Err(e),
-        })?;
+        match (family.plan)(&args.spec(1_000_000)) {
+            // Whether the bits are enough depends on the number of keys, which is not known yet.
+            Err(SpecError::Unreachable { .. }) if args.capacity.is_none() => {}
+            plan => drop(plan?),
+        }
     }
     let filter = match args.choice() {
         Choice::Family(family) if is_of_integers(family) => {
@@ -151,11 +152,6 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
 fn is_same_file(one: &Path, other: &Path) -> bool {
     let (one, other) = (one.canonicalize(), other.canonicalize());
     one.is_ok_and(|one| one.is_file() && other.is_ok_and(|other| other == one))
-}
-
-/// Stands for a plan that cannot be made before the keys are counted.
-fn dummy_plan() -> Plan {
-    Plan { capacity: 1, fpr_asked: 1.0, fpr: 1.0, bits: 1, probes: None }
 }
 
 fn is_of_integers(family: &Family) -> bool {
