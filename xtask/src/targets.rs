@@ -1,7 +1,7 @@
-//! The library on machines that are not this one: 32-bit, big-endian, the browser's.
+//! The library on machines that are not this one: 32-bit, ARM, big-endian, the browser's.
 //!
-//! Each needs a standard library for the target (rustup fetches it) and the last two a linker or an
-//! emulator. What is missing is named and skipped: it is no fault of the code.
+//! Each needs a standard library for the target (rustup fetches it), and some a linker and an emulator.
+//! What is missing is named and skipped: it is no fault of the code.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -35,6 +35,16 @@ const TESTS: &[&str] = &[
 
 static TARGETS: &[Target] = &[
     Target { name: "i686-unknown-linux-musl", why: "32-bit sizes", programs: &[], env: &[], command: TESTS },
+    Target {
+        name: "aarch64-unknown-linux-gnu",
+        why: "the NEON kernels",
+        programs: &[("aarch64-linux-gnu-gcc", "gcc-aarch64-linux-gnu"), ("qemu-aarch64", "qemu-user")],
+        env: &[
+            ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER", "aarch64-linux-gnu-gcc"),
+            ("CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER", "qemu-aarch64 -L /usr/aarch64-linux-gnu"),
+        ],
+        command: TESTS,
+    },
     Target {
         name: "s390x-unknown-linux-gnu",
         why: "big-endian words",

@@ -39,6 +39,7 @@ pub(crate) enum Command {
     Test(cmd::test::Args),
     Info(cmd::info::Args),
     Merge(cmd::merge::Args),
+    Fold(cmd::fold::Args),
     Calc(cmd::calc::Args),
     Families(cmd::families::Args),
     Sort(cmd::sort::Args),

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Command::Test(args) => cmd::test::run(&args, &common),
         Command::Info(args) => cmd::info::run(&args),
         Command::Merge(args) => cmd::merge::run(&args, &common),
+        Command::Fold(args) => cmd::fold::run(&args, &common),
         Command::Calc(args) => cmd::calc::run(&args),
         Command::Families(args) => cmd::families::run(&args),
         Command::Sort(args) => cmd::sort::run(&args, &common),

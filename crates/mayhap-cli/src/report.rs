@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, StdoutLock, Write};
 
+use mayhap::Layout;
 use mayhap_store::Checked;
 
 /// `12345678` as `12,345,678`.
@@ -74,6 +75,11 @@ pub(crate) fn checked(checked: Checked) -> &'static str {
         Checked::Unsummed => "unsummed",
         Checked::Interrupted => "interrupted",
     }
+}
+
+/// A family's name, with the layout where it has a choice.
+pub(crate) fn family(name: &str, layout: Option<Layout>) -> String {
+    layout.map_or(name.into(), |layout| format!("{name} ({})", layout.name()))
 }
 
 /// Standard output, whose errors say that it was standard output.

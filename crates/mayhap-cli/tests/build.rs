@@ -69,6 +69,8 @@ fn the_family_follows_from_what_is_asked() {
         ("dense --family exact", "exact"),
         ("dense --family bitmap --as u64", "bitmap"),
         ("dense --family roaring --as u64", "roaring"),
+        ("dense --family blocked", "blocked"),
+        ("dense --fastest", "blocked"),
     ];
     for (arguments, family) in cases {
         let built = folder.mayhap(&format!("build -o f --json {arguments}")).run().ends(0);
@@ -89,6 +91,79 @@ fn the_family_follows_from_what_is_asked() {
         .says_only("mayhap: the family bitmap holds integers; say --as u64");
     folder.mayhap("build -o g --exact --family bloom dense").run().ends(2).says("cannot be used with");
     assert!(!folder.path("g").exists());
+}
+
+#[test]
+fn layouts_are_chosen_shown_and_kept() {
+    let folder = Folder::new();
+    let (keys, others) = (lines("key-", 20_000), lines("other-", 20_000));
+    folder.write("keys", &keys);
+    folder.write("others", others);
+    for (arguments, layout, block) in [
+        ("--family blocked", "compact", 512),
+        ("--family blocked --layout compact", "compact", 512),
+        ("--family blocked --layout fastest", "fastest", 256),
+        ("--fastest", "fastest", 256),
+    ] {
+        let built = folder.mayhap(&format!("build -o f {arguments} keys")).run().ends(0).prints("");
+        let text = format!("mayhap: f: blocked ({layout}) with 20,000 keys in ");
+        assert!(built.err.starts_with(&text) && built.err.contains(", 8 probes;"), "{}", built.err);
+        let built = folder.mayhap(&format!("build -o f --json {arguments} keys")).run().ends(0).json();
+        assert_eq!((&built["family"], &built["layout"]), (&"blocked".into(), &layout.into()), "{arguments}");
+        assert_eq!(built["bits"].as_u64().unwrap() % block, 0);
+        let info = folder.mayhap("info --json f").run().ends(0).json();
+        assert_eq!((&info["layout"], &info["bits"]), (&layout.into(), &built["bits"]), "{arguments}");
+        folder.mayhap("info f").run().ends(0).shows(&format!("\nlayout        {layout}\n"));
+        folder.mayhap("check f keys").run().ends(0).prints(&keys).stays_quiet();
+        let found = folder.mayhap("check -c f others").run().ends(0);
+        let found: u64 = String::from_utf8_lossy(&found.out).trim().parse().unwrap();
+        // 200 are expected; 5 standard deviations are 70.
+        assert!((130..=270).contains(&found), "{arguments}: {found} of 20000 at 1%");
+        folder.mayhap("test f keys").run().ends(0);
+    }
+    // One key by one, in threads, from a stream: the same bytes.
+    folder.mayhap("build -o f --fastest keys --threads 1").run().ends(0);
+    folder.mayhap("build -o g --fastest keys --threads 8").run().ends(0);
+    folder.mayhap("build -o h --fastest").input(&keys).run().ends(0);
+    assert!(folder.read("f") == folder.read("g") && folder.read("f") == folder.read("h"));
+    // Layouts do not mix.
+    folder.mayhap("build -o c --family blocked keys").run().ends(0);
+    folder.mayhap("merge -o m f c").run().ends(2).says("differ");
+    folder.mayhap("merge -o m f g").run().ends(0);
+    folder.mayhap("check m keys").run().ends(0).prints(&keys);
+}
+
+#[test]
+fn a_layout_that_the_family_lacks_is_refused() {
+    let folder = Folder::new();
+    folder.write("keys", "1\n2\n");
+    for arguments in
+        ["", "--family bloom", "--family exact", "--family bitmap --as u64", "--family roaring --as u64"]
+    {
+        folder.mayhap(&format!("build -o f --layout fastest {arguments} keys")).run().ends(2).prints("").says_only(
+            "mayhap: the layout fastest was asked for, and this family has no choice of layouts; the family blocked has",
+        );
+    }
+    folder
+        .mayhap("build -o f --family blocked --layout quickest keys")
+        .run()
+        .ends(2)
+        .says("no layout is called \"quickest\"; there are compact, fastest");
+    for arguments in [
+        "--fastest --family bloom",
+        "--fastest --exact",
+        "--fastest --layout compact",
+        "--exact --layout compact",
+    ] {
+        folder.mayhap(&format!("build -o f {arguments} keys")).run().ends(2).says("cannot be used with");
+    }
+    folder
+        .mayhap("build -o f --fastest --probes 7 keys")
+        .run()
+        .ends(2)
+        .says_only("mayhap: 7 probes were asked for; a blocked filter has 4, 8, 12, 16 or 20, and 8 in the layout fastest");
+    folder.mayhap("build -o f --fastest -p 1e-12 keys").run().ends(2).says("reaches down to 1e-9; use bloom");
+    assert_eq!(folder.names(), ["keys"]);
 }
 
 #[test]

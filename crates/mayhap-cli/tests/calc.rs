@@ -38,7 +38,9 @@ fn the_json_report_has_the_fields_that_programs_rely_on() {
     }
     let overhead = all[0]["overhead"].as_f64().unwrap();
     assert!((overhead - std::f64::consts::LOG2_E).abs() < 1e-4, "{overhead}");
-    let names: Vec<_> = all.iter().map(|family| family["family"].as_str().unwrap()).collect();
+    let mut names: Vec<_> = all.iter().map(|family| family["family"].as_str().unwrap()).collect();
+    // A family with several layouts has a row for each.
+    names.dedup();
     assert_eq!(names.join(" "), runner::families(|_| true, " "));
     for family in all.iter().filter(|family| family["exact"] == true) {
         assert_eq!((&family["probes"], &family["overhead"]), (&Value::Null, &Value::Null), "{family}");
@@ -57,6 +59,31 @@ fn the_report_for_people_shows_sizes_and_rates() {
     let cells: Vec<_> = bloom.split_whitespace().collect();
     assert_eq!(cells[1..6], ["10,000,000", "23.96", "28.57", "MiB", "17"], "{text}");
     assert_eq!(self::bloom("-n 10M -p 1e-5")["probes"], 17);
+}
+
+#[test]
+fn blocked_has_a_row_for_each_layout() {
+    let blocked = |arguments: &str| -> Vec<Value> {
+        families(arguments).into_iter().filter(|family| family["family"] == "blocked").collect()
+    };
+    let rows = blocked("-n 1M -p 0.1%");
+    let layouts: Vec<_> = rows.iter().map(|row| row["layout"].as_str().unwrap()).collect();
+    assert_eq!(layouts, ["compact", "fastest"]);
+    for (row, per_key, block) in [(&rows[0], 15.72, 512), (&rows[1], 16.89, 256)] {
+        assert!((row["bits_per_key"].as_f64().unwrap() - per_key).abs() < 0.02, "{row}");
+        assert!(row["fpr_at_capacity"].as_f64().unwrap() <= 0.001, "{row}");
+        assert_eq!((row["bits"].as_u64().unwrap() % block, &row["probes"]), (0, &8.into()));
+    }
+    assert_eq!(bloom("-n 1M -p 0.1%")["layout"], Value::Null);
+    // Only what can be had.
+    let layouts =
+        |arguments: &str| blocked(arguments).iter().map(|row| row["layout"].clone()).collect::<Vec<_>>();
+    assert_eq!(layouts("-n 1M -p 1e-5 --probes 16"), ["compact"]);
+    assert!(layouts("-n 1M -p 1e-5 --probes 7").is_empty() && layouts("-n 1M -p 1e-12").is_empty());
+    let text = Folder::new().mayhap("calc -n 1M -p 0.1%").run().ends(0);
+    for row in ["blocked (compact)  1,000,000     15.73", "blocked (fastest)  1,000,000     16.8"] {
+        assert!(String::from_utf8_lossy(&text.out).contains(row), "{}", String::from_utf8_lossy(&text.out));
+    }
 }
 
 #[test]

@@ -28,6 +28,7 @@ fn every_family_is_listed_with_what_it_can_and_costs() {
             ("merges", can.merges),
             ("intersects", can.intersects),
             ("subtracts", can.subtracts),
+            ("folds", can.folds),
             ("grows", can.grows),
             ("exact", can.exact),
         ] {

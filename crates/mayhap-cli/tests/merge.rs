@@ -65,12 +65,8 @@ fn a_family_that_cannot_is_refused_with_those_that_can() {
 fn mismatches_are_named() {
     let folder = two("-n 1000");
     let cases = [
-        (
-            "-n 2000",
-            "one and other: numbers of bits differ: 9586 and 19171; build both with the same -n and -p",
-        ),
-        ("--bits 9586 --probes 6", "one and other: numbers of probes differ: 7 and 6"),
         ("-n 1000 --seed 1", "one and other: seeds differ: 0000000000000000 and 0000000000000001"),
+        ("-n 2000 --seed 1", "one and other: seeds differ: 0000000000000000 and 0000000000000001"),
         ("--exact", "one and other: families differ: bloom and exact"),
     ];
     for (options, message) in cases {
@@ -78,6 +74,68 @@ fn mismatches_are_named() {
         folder.mayhap("merge -o all one two other").run().ends(2).says_only(&format!("mayhap: {message}"));
         assert_eq!(folder.names(), ["one", "other", "two"]);
     }
+}
+
+#[test]
+fn an_intersection_of_different_sizes_is_refused() {
+    let folder = two("-n 1000");
+    for (options, message) in [
+        ("-n 2000", "numbers of bits differ: 9586 and 19171; build both with the same -n and -p"),
+        ("--bits 9586 --probes 6", "numbers of probes differ: 7 and 6"),
+    ] {
+        folder.mayhap(&format!("build -o other {options}")).input("1\n").run().ends(0);
+        folder
+            .mayhap("merge --intersect -o all one two other")
+            .run()
+            .ends(2)
+            .says_only(&format!("mayhap: one and other: {message}"));
+        assert_eq!(folder.names(), ["one", "other", "two"]);
+    }
+}
+
+#[test]
+fn different_sizes_are_brought_together_and_said_to_be() {
+    let folder = Folder::new();
+    let build = |name: &str, options: &str, prefix: &str, count: u64| {
+        let build = folder.mayhap(&format!("build -o {name} {options}"));
+        build.input(lines(prefix, count)).run().ends(0);
+    };
+    build("one", "-n 1000", "a", 1000);
+    build("two", "-n 2000 -p 0.1%", "b", 1500);
+    build("three", "-n 1000", "c", 100);
+    build("four", "-n 1000 --probes 4 -p 2%", "d", 100);
+    let merged = folder.mayhap("merge -o all one two three").run().ends(0).prints("");
+    assert!(
+        merged.err.starts_with(
+            "mayhap: the sizes differ (28,756 bits, 10 probes; 9,586 bits, 7 probes); the result has 28,756 \
+             bits, 7 probes. Filters of one size merge at a lower rate\nmayhap: all: at most about 2,"
+        ),
+        "{}",
+        merged.err
+    );
+    assert!(merged.err.contains("mayhap: warning: its false-positive rate is now "), "{}", merged.err);
+    for (prefix, count) in [("a", 1000), ("b", 1500), ("c", 100)] {
+        folder.mayhap("check all").input(lines(prefix, count)).run().ends(0).prints(lines(prefix, count));
+    }
+    folder.write("absent", lines("absent-", 100_000));
+    folder.write("keys", lines("a", 1000));
+    folder.mayhap("test all keys --absent absent").run().ends(0).shows("holds");
+    // In any order, and by way of the largest: the same file.
+    for order in ["one three two", "two one three", "three two one"] {
+        folder.mayhap(&format!("merge -o again {order}")).run().ends(0);
+        assert!(folder.read("again") == folder.read("all"), "{order}");
+    }
+    // The rate is the merged one's, and still refused.
+    folder.mayhap("merge --max-fpr 1% -o new one two").run().ends(2).says("; nothing was written");
+    assert!(!folder.path("new").exists());
+    folder.mayhap("merge -o all one two three four").run().ends(0).says("4 probes");
+    folder.mayhap("check -c all").input(lines("d", 100)).run().ends(0).prints("100\n");
+    // Only the probes differ.
+    build("five", "--bits 9586 --probes 5", "e", 100);
+    folder.mayhap("merge -o all one five").run().ends(0).says("the result has 9,586 bits, 5 probes");
+    let merged = folder.mayhap("merge --json -o all one two").run().ends(0).json();
+    assert_eq!((&merged["bits"], &merged["probes"]), (&28_756.into(), &7.into()));
+    folder.mayhap("merge --quiet -o all one two").run().ends(0).stays_quiet();
 }
 
 #[test]

@@ -266,6 +266,7 @@ fn update_in_place<T, E>(
     let mut frame = Frame { header, payload: Bytes::exclusive(map), sections: Vec::new(), verified: false };
     let hashing = frame.hashing(secret).map_err(StoreError::decode(path))?;
     let mut filter = registry::decode(&mut frame, hashing).map_err(StoreError::decode(path))?;
+    let bits = filter.report().bits;
 
     let put_header = |file: &mut File, header: &[u8]| {
         file.seek(SeekFrom::Start(0))
@@ -277,6 +278,13 @@ fn update_in_place<T, E>(
     mark_writing(&mut start);
     put_header(&mut file, &start)?;
     let outcome = change(&mut *filter);
+    // A filter of another size (a merge can make one) is no longer in the map. It becomes a file of its
+    // own; if it cannot, the old one keeps its keys and the mark that its counts are void.
+    if filter.report().bits != bits {
+        let outcome = outcome.map_err(UpdateError::Change)?;
+        replace(path, Some(&file), &*filter, None)?;
+        return Ok(outcome);
+    }
     let summing = if payload.length <= SUM_UP_TO { Summing::Payload } else { Summing::Skip };
     let renewed = encode(&*filter, summing).header().to_vec();
     // The bits must be on disk before a header that vouches for them.

@@ -2,7 +2,7 @@
 //!
 //! - [`open`] a filter. A map reads one page of a 10 GiB file and the pages that the questions touch;
 //!   a read takes all of it and checks all of it.
-//! - [`write`] a filter. The name always means a whole file: the old one or the new one.
+//! - [`write()`] a filter. The name always means a whole file: the old one or the new one.
 //! - [`update`] a filter under a lock: small files are replaced, large ones of a family that can are
 //!   changed where they lie.
 //! - [`Spool`] digests whose number is not known yet.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use mayhap::wire::{METADATA, PAGE, Summing, mark_writing};
-use mayhap::{AnyFilter, Bloom, Exact, Spec, encode_with};
+use mayhap::{AnyFilter, Bloom, Combine, Exact, Spec, combine, encode_with};
 use mayhap_store::{Access, Checked, UpdateError, open, update, write};
 
 /// The least payload that is changed in place: 16 MiB.
@@ -89,6 +89,24 @@ fn a_change_in_place_gives_the_same_bytes_as_a_new_file() {
     let mut expected = large();
     expected.extend(keys(0, 0).iter().map(String::as_str));
     assert!(fs::read(&path).unwrap() == expected.to_bytes());
+}
+
+/// A merge may leave the size, and then the file, or stay in the map: no key is lost either way.
+#[test]
+fn a_merge_of_another_size_replaces_the_file_or_stays_in_place() {
+    for (bits, expected) in [(IN_PLACE_BITS / 2, IN_PLACE_BITS), (IN_PLACE_BITS * 2, IN_PLACE_BITS * 2)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = file(&folder, &large());
+        insert(&path, &keys(0, 0));
+        let mut other = Bloom::with_bits(bits, 5).unwrap();
+        other.extend(0..10_000u64);
+        update(&path, None, |filter| combine(filter, &other, Combine::Union)).unwrap();
+        assert!(holds_all(&path, &keys(0, 0)));
+        let opened = open(&path, Access::Read, None).unwrap();
+        assert!((0..10_000u64).all(|key| opened.filter.contains(&key.to_le_bytes())));
+        assert_eq!((opened.filter.report().bits, opened.checked), (expected, Checked::All));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
 }
 
 /// A map once kept its lock, and so every writer waiting, for as long as it lived.

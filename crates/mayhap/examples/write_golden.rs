@@ -12,7 +12,7 @@ use std::path::Path;
 use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
-use mayhap::{AnyFilter, Family, Hashing, Secret, Spec, encode};
+use mayhap::{AnyFilter, Family, Hashing, Layout, Secret, Spec, encode};
 use mayhap_eval::KeyKind;
 
 /// How many keys are in each file.
@@ -22,20 +22,23 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args_os().nth(1).ok_or("usage: write_golden FOLDER")?;
     let folder = Path::new(&folder);
     for family in FAMILIES {
-        write(folder, family.name, family, Hashing::default())?;
+        write(folder, family.name, family, Spec::new())?;
     }
     let bloom = &mayhap::filters::bloom::FAMILY;
-    write(folder, "bloom-seeded", bloom, Hashing::Xxh3 { seed: 0x0123_4567_89ab_cdef })?;
-    write(folder, "bloom-keyed", bloom, Hashing::Keyed(Secret::new(*b"0123456789abcdef")))?;
+    let hashed = |hashing| Spec::new().with_hashing(hashing);
+    write(folder, "bloom-seeded", bloom, hashed(Hashing::Xxh3 { seed: 0x0123_4567_89ab_cdef }))?;
+    write(folder, "bloom-keyed", bloom, hashed(Hashing::Keyed(Secret::new(*b"0123456789abcdef"))))?;
+    let blocked = &mayhap::filters::blocked::FAMILY;
+    write(folder, "blocked-fastest", blocked, Spec::new().with_layout(Layout::Fastest))?;
     Ok(())
 }
 
-/// Writes `FOLDER/<name>-v1.mayhap`, unless it is there.
-fn write(folder: &Path, name: &str, family: &Family, hashing: Hashing) -> Result<(), Box<dyn Error>> {
+/// Writes `FOLDER/<name>-v1.mayhap` of what is asked for, at 1%, unless it is there.
+fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), Box<dyn Error>> {
     let Make::Empty(make) = family.make else {
         return Err(format!("{}: made in a way that this program does not know", family.name).into());
     };
-    let mut filter = make(&Spec::sized(capacity(family), 0.01).with_hashing(hashing))?;
+    let mut filter = make(&spec.with_capacity(capacity(family)).with_fpr(0.01))?;
     let keys: Vec<Vec<u8>> = (0..KEYS).map(|index| key(&*filter, index)).collect();
     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     filter.insert_keys(&keys, &mut Vec::new())?;

@@ -131,6 +131,90 @@ impl fmt::Display for Mismatch {
 
 impl core::error::Error for Mismatch {}
 
+/// A filter cannot be folded as asked, and nothing was made.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum FoldError {
+    /// The factor does not divide the number of bits.
+    Factor {
+        /// The bits that there are.
+        bits: u64,
+        /// The factor that was asked for.
+        factor: u64,
+    },
+    /// The false-positive rate is not a number between 2^-64 and 1.
+    Fpr {
+        /// What was asked.
+        asked: f64,
+    },
+    /// The filter errs more often already.
+    TooFull {
+        /// The rate that was asked for.
+        asked: f64,
+        /// The rate of the filter as it is.
+        now: f64,
+    },
+    /// No divisor of the number of bits keeps the rate.
+    NoFold {
+        /// The bits that there are.
+        bits: u64,
+        /// The rate that was asked for.
+        asked: f64,
+        /// The least divisor above 1.
+        factor: u64,
+        /// The rate of the filter folded by it.
+        fpr: f64,
+    },
+    /// The memory for the result could not be had.
+    Memory {
+        /// How much was asked of the allocator.
+        bytes: u64,
+    },
+}
+
+impl fmt::Display for FoldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Factor { bits, factor } => {
+                write!(f, "{bits} bits do not fold by {factor}, which does not divide them")
+            }
+            Self::Fpr { asked } => SpecError::Fpr { asked }.fmt(f),
+            Self::TooFull { asked, now } => write!(
+                f,
+                "the filter is too full: its false-positive rate is {} already, asked was {}",
+                Rate(now),
+                Rate(asked)
+            ),
+            Self::NoFold { bits, asked, factor, fpr } => write!(
+                f,
+                "no fold keeps the false-positive rate at {}: by {factor}, the least divisor of {bits} bits, \
+                 it is {}",
+                Rate(asked),
+                Rate(fpr)
+            ),
+            Self::Memory { bytes } => {
+                write!(f, "{bytes} bytes of memory are needed for the result and were not granted")
+            }
+        }
+    }
+}
+
+impl core::error::Error for FoldError {}
+
+/// A rate in a sentence: three digits that count.
+struct Rate(f64);
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            rate if rate >= 0.1 => write!(f, "{rate:.3}"),
+            rate if rate >= 0.01 => write!(f, "{rate:.4}"),
+            rate if rate >= 0.001 => write!(f, "{rate:.5}"),
+            rate => write!(f, "{rate:.2e}"),
+        }
+    }
+}
+
 /// What was asked of a new filter makes no sense or cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
@@ -146,6 +230,23 @@ pub enum SpecError {
     Fpr {
         /// What was asked.
         asked: f64,
+    },
+    /// The family does not reach down to this false-positive rate.
+    FprBelow {
+        /// What was asked.
+        asked: f64,
+        /// The lowest that it reaches.
+        least: f64,
+    },
+    /// A blocked filter does not have so many bits per key in the layout that was asked for.
+    BlockedProbes {
+        /// What was asked.
+        asked: u32,
+    },
+    /// A layout was asked of a family that has only one.
+    Layout {
+        /// The word for what was asked.
+        asked: &'static str,
     },
     /// The number of bits is 0 or absurd; asked for, or needed for the capacity and rate.
     Bits {
@@ -211,6 +312,18 @@ impl fmt::Display for SpecError {
                 }
                 Ok(())
             }
+            Self::FprBelow { asked, least } => write!(
+                f,
+                "a false-positive rate of {asked:e} was asked for; this family reaches down to {least:e}; use bloom"
+            ),
+            Self::BlockedProbes { asked } => write!(
+                f,
+                "{asked} probes were asked for; a blocked filter has 4, 8, 12, 16 or 20, and 8 in the layout fastest"
+            ),
+            Self::Layout { asked } => write!(
+                f,
+                "the layout {asked} was asked for, and this family has no choice of layouts; the family blocked has"
+            ),
             Self::Bits { asked: 0, .. } => f.write_str("0 bits were asked for; the least is 1"),
             Self::Bits { asked, limit } => write!(
                 f,
@@ -418,6 +531,8 @@ pub enum Error {
     Decode(DecodeError),
     /// See [`Mismatch`].
     Mismatch(Mismatch),
+    /// See [`FoldError`].
+    Fold(FoldError),
     /// See [`Full`].
     Full(Full),
     /// The family does not have the operation.
@@ -435,6 +550,7 @@ impl fmt::Display for Error {
             Self::Spec(e) => e.fmt(f),
             Self::Decode(e) => e.fmt(f),
             Self::Mismatch(e) => e.fmt(f),
+            Self::Fold(e) => e.fmt(f),
             Self::Full(e) => e.fmt(f),
             Self::Unsupported { family, operation } => write!(f, "the family {family} cannot {operation}"),
         }
@@ -459,6 +575,12 @@ impl From<DecodeError> for Error {
 impl From<Mismatch> for Error {
     fn from(e: Mismatch) -> Self {
         Self::Mismatch(e)
+    }
+}
+
+impl From<FoldError> for Error {
+    fn from(e: FoldError) -> Self {
+        Self::Fold(e)
     }
 }
 

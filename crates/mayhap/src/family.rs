@@ -6,9 +6,9 @@ use core::any::Any;
 
 use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
 use crate::hash::{Digest, Hashing};
-use crate::spec::{Plan, Spec};
+use crate::spec::{Layout, Plan, Spec};
 use crate::traits::{
-    Count, Filter, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract,
+    Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract,
 };
 use crate::wire::{Encoded, Frame, Summing, Writer};
 
@@ -23,6 +23,11 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
 
     /// Capacity, fill, rates: what a user wants to see.
     fn report(&self) -> Report;
+
+    /// How it is laid out, where its family has a choice.
+    fn layout(&self) -> Option<Layout> {
+        None
+    }
 
     /// Writes parameters and payload. [`encode`] adds the rest of the file.
     fn encode<'a>(&'a self, out: &mut Writer<'a>);
@@ -57,6 +62,11 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
     }
     /// Is there a difference?
     fn as_subtract(&mut self) -> Option<&mut dyn Subtract> {
+        None
+    }
+
+    /// Can it be made smaller?
+    fn as_fold(&self) -> Option<&dyn Fold> {
         None
     }
 
@@ -160,6 +170,8 @@ pub struct Capabilities {
     pub intersects: bool,
     /// There is a difference.
     pub subtracts: bool,
+    /// It can be made smaller when it holds fewer keys than it was made for.
+    pub folds: bool,
     /// It grows beyond its capacity and keeps its rate.
     pub grows: bool,
     /// It makes no errors.

@@ -25,6 +25,10 @@ pub enum Probing {
     None,
     /// [`positions`]: scaled enhanced double hashing, reduced to the number of bits by multiplication.
     Scaled,
+    /// One bit in each lane of a cache line, from the digest's first half.
+    Line,
+    /// One bit in each lane of half a cache line, from the digest's first half.
+    Split,
 }
 
 impl Probing {
@@ -34,6 +38,8 @@ impl Probing {
         match self {
             Self::None => 0,
             Self::Scaled => 1,
+            Self::Line => 2,
+            Self::Split => 3,
         }
     }
 
@@ -43,6 +49,8 @@ impl Probing {
         match id {
             0 => Some(Self::None),
             1 => Some(Self::Scaled),
+            2 => Some(Self::Line),
+            3 => Some(Self::Split),
             _ => None,
         }
     }

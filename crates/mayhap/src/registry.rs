@@ -12,6 +12,7 @@ use crate::wire::{Frame, Verify};
 /// Every family, in the order in which lists show them.
 pub static FAMILIES: &[&Family] = &[
     &filters::bloom::FAMILY,
+    &filters::blocked::FAMILY,
     &filters::exact::FAMILY,
     &filters::bitmap::FAMILY,
     #[cfg(feature = "std")]

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::num::NonZeroU16;
 
-use crate::error::{Full, Mismatch};
+use crate::error::{FoldError, Full, Mismatch};
 use crate::family::AnyFilter;
 use crate::hash::{Digest, Hashing};
 
@@ -109,7 +109,8 @@ pub trait Label: Filter {
 
 /// Union: afterwards `self` holds every key of both.
 pub trait Merge: Filter {
-    /// Merges a filter of the same type, size and hashing into this one.
+    /// Merges a filter of the same type and hashing into this one. Whether sizes may differ is the
+    /// family's to say.
     ///
     /// # Errors
     /// [`Mismatch`] names the first difference; then nothing has changed.
@@ -133,6 +134,16 @@ pub trait Subtract: Filter {
     /// # Errors
     /// [`Mismatch`] names the first difference; then nothing has changed.
     fn subtract_from(&mut self, other: &dyn Any) -> Result<(), Mismatch>;
+}
+
+/// A filter that was made too large becomes smaller, without its keys.
+pub trait Fold: Filter {
+    /// The smallest filter that this one can be folded to, whose false-positive rate is at most this. It
+    /// holds every key that this one holds.
+    ///
+    /// # Errors
+    /// [`FoldError`] says why there is none.
+    fn fold_to(&self, fpr: f64) -> Result<Box<dyn AnyFilter>, FoldError>;
 }
 
 /// A filter under construction that many threads insert into at once.

@@ -142,6 +142,7 @@ fn capabilities_are_those_that_a_filter_offers() {
             merges: filter.as_merge().is_some(),
             intersects: filter.as_intersect().is_some(),
             subtracts: filter.as_subtract().is_some(),
+            folds: filter.as_fold().is_some(),
             grows,
             exact,
         };

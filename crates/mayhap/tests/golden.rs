@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use mayhap::registry::FAMILIES;
 use mayhap::wire::{Summing, checksum};
-use mayhap::{AnyFilter, Bloom, Digest, Hashing, Secret, encode, open, positions};
+use mayhap::{AnyFilter, Blocked, Bloom, Digest, Hashing, Layout, Secret, Spec, encode, open, positions};
 use mayhap_eval::{ABSENT, KeyKind};
 
 /// A file, and what it was when it was written.
@@ -76,6 +76,22 @@ const GOLDEN: &[Golden] = &[
         hits: 3334,
         answers: 0x5455_3b2e_3d4e_df9f,
     },
+    Golden {
+        name: "blocked",
+        bytes: include_bytes!("golden/blocked-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 105,
+        answers: 0x0614_7bd8_56de_cfac,
+    },
+    Golden {
+        name: "blocked-fastest",
+        bytes: include_bytes!("golden/blocked-fastest-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 58,
+        answers: 0x91c1_08de_510d_c30c,
+    },
 ];
 
 impl Golden {
@@ -142,7 +158,11 @@ fn the_same_keys_still_give_the_same_file() {
         let mayhap::family::Make::Empty(make) = old.family().make else { panic!("made otherwise") };
         // In a bitmap the capacity is the universe; in the others it is the number asked for.
         let capacity = if golden.name == "bitmap" { 2000 } else { 200 };
-        let mut new = make(&mayhap::Spec::sized(capacity, 0.01).with_hashing(golden.hashing)).unwrap();
+        let mut spec = Spec::sized(capacity, 0.01).with_hashing(golden.hashing);
+        if golden.name == "blocked-fastest" {
+            spec = spec.with_layout(Layout::Fastest);
+        }
+        let mut new = make(&spec).unwrap();
         let keys = golden.keys();
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         new.insert_keys(&keys, &mut Vec::new()).unwrap();
@@ -222,6 +242,90 @@ fn the_positions_in_the_document_are_those_of_the_library() {
         assert!(FORMAT.contains(&row), "the document lacks: {row}");
         x = x.wrapping_add(y);
         y = y.wrapping_add((i as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    }
+}
+
+/// The block and the bits of a key, by the rules of the document and by nothing else.
+fn block_and_bits(a: u64, blocks: u64, layout: Layout, probes: u32) -> (u64, Vec<u32>) {
+    const SALT: [u32; 8] = [
+        0x47b6_137b,
+        0x4497_4d91,
+        0x8824_ad5b,
+        0xa2b7_289d,
+        0x7054_95c7,
+        0x2df1_424b,
+        0x9efc_4947,
+        0x5c6b_fb31,
+    ];
+    let w = |round: u32| match round {
+        0 => a as u32,
+        1 => (a.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32,
+        2 => (a.wrapping_mul(0xBB67_AE85_84CA_A73B) >> 32) as u32,
+        _ => unreachable!(),
+    };
+    let product = |round: u32, lane: u32| w(round).wrapping_mul(SALT[lane as usize]);
+    let mut bits = Vec::new();
+    if layout == Layout::Fastest {
+        bits.extend((0..8).map(|lane| 32 * lane + (product(0, lane) >> 27)));
+    } else {
+        for round in 0..probes / 8 {
+            bits.extend((0..8).map(|lane| 64 * lane + (product(round, lane) >> 26)));
+        }
+        if probes % 8 == 4 {
+            let place = |lane: u32| (product(probes / 8, lane) >> 25, lane);
+            bits.extend((0..4).map(place).map(|(b, lane)| 64 * (lane + 4 * (b / 64)) + b % 64));
+        }
+    }
+    (((u128::from(a) * u128::from(blocks)) >> 64) as u64, bits)
+}
+
+#[test]
+fn the_blocks_and_bits_in_the_document_are_those_of_the_library() {
+    let shapes = [4, 8, 12, 16, 20].map(|probes| (Layout::Compact, 512, 4, probes));
+    let shapes = shapes.into_iter().chain([(Layout::Fastest, 256, 9, 8)]);
+    for (layout, block_bits, blocks, probes) in shapes {
+        let spec = Spec::new().with_capacity(200).with_bits(blocks * block_bits).with_probes(probes);
+        let empty = Blocked::from_spec(&spec.with_layout(layout)).unwrap();
+        // What inserting a key alone sets.
+        let set = |key: &[u8]| {
+            let mut one = empty.clone();
+            one.insert(key);
+            let is_set = |bit: &u64| one.words()[(bit / 64) as usize] >> (bit % 64) & 1 == 1;
+            (0..one.bits()).filter(is_set).collect::<Vec<u64>>()
+        };
+        for key in (0..500u64).map(u64::to_le_bytes) {
+            let (block, bits) = block_and_bits(empty.hashing().digest(&key).a, blocks, layout, probes);
+            let mut bits: Vec<u64> = bits.iter().map(|&bit| block * block_bits + u64::from(bit)).collect();
+            bits.sort_unstable();
+            bits.dedup();
+            assert_eq!(set(&key), bits, "{layout:?}, {probes} probes, {key:?}");
+        }
+        let rule = if layout == Layout::Fastest { "rule 3" } else { "rule 2" };
+        for key in [&0u64.to_le_bytes()[..], b"mayhap"] {
+            let a = empty.hashing().digest(key).a;
+            let (block, bits) = block_and_bits(a, blocks, layout, probes);
+            let list = bits.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+            let line =
+                format!("{a:016x}: {rule}, {blocks} blocks, {probes} probes: block {block}, bits {list}\n");
+            assert!(FORMAT.contains(&line), "the document lacks:\n{line}");
+        }
+    }
+    // The two keys in the golden files, as the document says.
+    for golden in GOLDEN.iter().filter(|golden| golden.name.starts_with("blocked")) {
+        let filter = golden.open();
+        assert!(filter.contains(&0u64.to_le_bytes()) && !filter.contains(b"mayhap"), "{}", golden.name);
+        // All its answers follow from the rules and the bytes of the payload.
+        let (payload, probing) = (&golden.bytes[4096..], golden.bytes[14]);
+        let (layout, block_bits) = if probing == 3 { (Layout::Fastest, 256) } else { (Layout::Compact, 512) };
+        let blocks = payload.len() as u64 * 8 / block_bits;
+        for key in golden.questions() {
+            let (block, bits) = block_and_bits(golden.hashing.digest(&key).a, blocks, layout, 8);
+            let is_set = |&bit: &u32| {
+                let bit = block * block_bits + u64::from(bit);
+                payload[(bit / 8) as usize] >> (bit % 8) & 1 == 1
+            };
+            assert_eq!(filter.contains(&key), bits.iter().all(is_set), "{}: {key:?}", golden.name);
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
 use mayhap::{
-    AnyFilter, AtomicBloom, Bloom, Combine, Family, Hashing, Insertion, Spec, combine, encode, open,
+    AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Family, Filter, Hashing, Insert,
+    Insertion, Key, Layout, Secret, SharedInsert, Spec, combine, encode, open,
 };
 use mayhap_eval::KeyKind;
 use proptest::prelude::*;
@@ -141,9 +142,12 @@ impl Pair {
             }
             Operation::Clear => {
                 let any: &mut dyn Any = &mut *self.filter;
-                match any.downcast_mut::<Bloom>() {
-                    Some(bloom) => bloom.clear(),
-                    None => self.filter = make(self.family),
+                if let Some(bloom) = any.downcast_mut::<Bloom>() {
+                    bloom.clear();
+                } else if let Some(blocked) = any.downcast_mut::<Blocked>() {
+                    blocked.clear();
+                } else {
+                    self.filter = make(self.family);
                 }
                 self.model.clear();
                 self.calls = 0;
@@ -288,4 +292,183 @@ fn a_bloom_becomes_atomic_and_back() {
     let mut merged = bloom.clone();
     merged.merge(&bloom).unwrap();
     assert_eq!(AtomicBloom::from(merged).into_bloom().inserted(), None);
+}
+
+/// Every shape that a blocked filter has: its layout and its probes.
+const SHAPES: [(Layout, u32); 6] = [
+    (Layout::Compact, 4),
+    (Layout::Compact, 8),
+    (Layout::Compact, 12),
+    (Layout::Compact, 16),
+    (Layout::Compact, 20),
+    (Layout::Fastest, 8),
+];
+
+fn shaped((layout, probes): (Layout, u32), capacity: u64, bits: u64) -> Spec {
+    Spec::new().with_capacity(capacity).with_bits(bits).with_probes(probes).with_layout(layout)
+}
+
+/// As `threads_lose_no_bits`, for blocks: one by one and in batches of digests.
+#[test]
+fn threads_lose_no_bits_of_blocks() {
+    for (bits, keys) in [(1024, 3_000u64), (400_000, 40_000)] {
+        for shape in SHAPES {
+            let spec = shaped(shape, keys, bits);
+            let mut alone = Blocked::from_spec(&spec).unwrap();
+            alone.extend(0..keys);
+            for in_batches in [false, true] {
+                let shared = AtomicBlocked::from_spec(&spec).unwrap();
+                std::thread::scope(|scope| {
+                    for thread in 0..8 {
+                        let shared = &shared;
+                        // Each in its own order, and each key by two threads.
+                        let own = (0..keys).map(move |index| (index * 7919 + thread * 31) % keys);
+                        let own = own.filter(move |key| (key + thread) % 8 < 2);
+                        scope.spawn(move || {
+                            if in_batches {
+                                let own: Vec<_> =
+                                    own.map(|key| SharedInsert::hashing(shared).digest_of(key)).collect();
+                                own.chunks(1000).for_each(|batch| {
+                                    shared.insert_batch(batch);
+                                });
+                                return;
+                            }
+                            for key in own {
+                                shared.insert(key);
+                                assert!(shared.contains(key), "a thread does not see its own key {key}");
+                            }
+                        });
+                    }
+                });
+                assert!((0..keys).all(|key| shared.contains(key)));
+                let shared = shared.into_blocked();
+                assert!(shared.words() == alone.words(), "{shape:?}: other bits than one thread sets");
+                assert!(shared == alone && shared.fill() == alone.fill());
+                assert_eq!(shared.inserted(), Some(2 * keys));
+            }
+        }
+    }
+}
+
+/// Of many threads that insert one new key into blocks, at least one is told that it is new.
+#[test]
+fn somebody_is_told_that_a_key_is_new_to_its_block() {
+    for shape in SHAPES {
+        // So many bits that no key is in by chance.
+        let shared = AtomicBlocked::from_spec(&shaped(shape, 100, 1 << 22)).unwrap();
+        for key in 0..100u64 {
+            let told: Vec<Insertion> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(|| shared.insert(key))).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            assert!(told.contains(&Insertion::New), "{shape:?}, key {key}: {told:?}");
+            assert_eq!(shared.insert(key), Insertion::Perhaps);
+        }
+    }
+}
+
+/// Single calls, calls for many keys, by digest and by bytes: one filter and one set of answers.
+fn many_equal_single<K: Key + Copy>(empty: &Blocked, keys: &[K], absent: &[K]) {
+    let mut single = empty.clone();
+    let outcomes: Vec<Insertion> = keys.iter().map(|&key| single.insert(key)).collect();
+    let mut all = empty.clone();
+    all.insert_all(keys);
+    assert!(all == single, "{empty:?}: insert_all sets other bits than insert");
+    assert_eq!((all.inserted(), all.fill()), (single.inserted(), single.fill()));
+
+    let digests: Vec<_> = keys.iter().map(|&key| single.hashing().digest_of(key)).collect();
+    let (mut by_digest, mut told) = (empty.clone(), Vec::new());
+    by_digest.insert_batch(&digests, &mut told).unwrap();
+    assert!(by_digest == single && told == outcomes, "{empty:?}: insert_batch differs from insert");
+
+    let bytes: Vec<Vec<u8>> = keys.iter().map(|key| key.with_bytes(<[u8]>::to_vec)).collect();
+    let bytes: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
+    let (mut by_bytes, mut told) = (empty.clone(), Vec::new());
+    by_bytes.insert_keys(&bytes, &mut told).unwrap();
+    assert!(by_bytes == single && told == outcomes, "{empty:?}: insert_keys differs from insert");
+
+    let asked: Vec<K> = absent.iter().chain(keys).copied().collect();
+    let expected: Vec<bool> = asked.iter().map(|&key| single.contains(key)).collect();
+    assert!(expected[absent.len()..].iter().all(|&answer| answer), "{empty:?}: keys were denied");
+    // Answers are appended.
+    let mut hits = vec![true, false];
+    single.contains_all(&asked, &mut hits);
+    assert!(hits[..2] == [true, false] && hits[2..] == expected, "{empty:?}: contains_all differs");
+    let digests: Vec<_> = asked.iter().map(|&key| single.hashing().digest_of(key)).collect();
+    hits.clear();
+    single.contains_batch(&digests, &mut hits);
+    assert!(hits == expected, "{empty:?}: contains_batch differs from contains");
+    let bytes: Vec<Vec<u8>> = asked.iter().map(|key| key.with_bytes(<[u8]>::to_vec)).collect();
+    let bytes: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
+    hits.clear();
+    single.contains_keys(&bytes, &mut hits);
+    assert!(hits == expected, "{empty:?}: contains_keys differs from contains");
+}
+
+#[test]
+fn many_keys_at_once_are_as_one_by_one() {
+    let texts: Vec<String> = (0..20_000).map(|index| format!("key {index}, as a text")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    // One block, one that stays in the cache, and one that is worth prefetching.
+    for bits in [512, 100_000, 2 << 20] {
+        for shape in SHAPES {
+            for hashing in [Hashing::Xxh3 { seed: 5 }, Hashing::Keyed(Secret::new([9; 16]))] {
+                let empty = Blocked::from_spec(&shaped(shape, 1000, bits).with_hashing(hashing)).unwrap();
+                // Around the size of a batch, and no key at all.
+                for len in
+                    [0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129, 255, 256, 257, 3000]
+                {
+                    // Every third key comes twice.
+                    let integers: Vec<u64> = (0..len).map(|i| if i % 3 == 0 { i / 6 } else { i }).collect();
+                    let absent: Vec<u64> = (len..2 * len + 5).collect();
+                    many_equal_single(&empty, &integers, &absent);
+                    if len == 65 || len == 3000 {
+                        let pick = |integers: &[u64]| -> Vec<&str> {
+                            integers.iter().map(|&index| texts[index as usize]).collect()
+                        };
+                        let (texts, absent) = (pick(&integers), pick(&absent));
+                        many_equal_single(&empty, &texts, &absent);
+                        let bytes: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
+                        let absent: Vec<&[u8]> = absent.iter().map(|text| text.as_bytes()).collect();
+                        many_equal_single(&empty, &bytes, &absent);
+                    }
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn blocked_agrees_with_a_set(
+        keys in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..200),
+        bits in 1u64..20_000,
+        shape in prop::sample::select(SHAPES.to_vec()),
+        seed in any::<u64>(),
+    ) {
+        let spec = shaped(shape, 100, bits).with_hashing(Hashing::Xxh3 { seed });
+        let mut blocked = Blocked::from_spec(&spec).unwrap();
+        let mut model = std::collections::HashSet::new();
+        for key in &keys {
+            let outcome = blocked.insert(key);
+            prop_assert!(outcome == Insertion::Perhaps || !model.contains(key));
+            model.insert(key);
+            prop_assert!(blocked.contains(key));
+        }
+        prop_assert!(keys.iter().all(|key| blocked.contains(key)));
+        prop_assert_eq!(blocked.inserted(), Some(keys.len() as u64));
+        let ones: u64 = blocked.words().iter().map(|word| u64::from(word.count_ones())).sum();
+        prop_assert_eq!(blocked.fill(), ones as f64 / blocked.bits() as f64);
+        let file = encode(&blocked, Summing::Payload).to_vec();
+        let opened = open(file.clone().into(), None).unwrap();
+        prop_assert_eq!(opened.report(), blocked.report());
+        let any: &dyn Any = &*opened;
+        prop_assert_eq!(any.downcast_ref::<Blocked>(), Some(&blocked));
+        let atomic = AtomicBlocked::from_spec(&spec).unwrap();
+        keys.iter().for_each(|key| { atomic.insert(key); });
+        let atomic = atomic.into_blocked();
+        prop_assert_eq!(encode(&atomic, Summing::Payload).to_vec(), file);
+    }
 }

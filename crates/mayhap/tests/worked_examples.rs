@@ -8,8 +8,8 @@ use mayhap::filters::bitmap::BitmapSet;
 use mayhap::math::{self, ProbesRule};
 use mayhap::wire::{PAGE, Summing};
 use mayhap::{
-    AnyFilter, Bloom, DecodeError, Error, Filter, Full, Insertion, Key, Limit, Mismatch, Remove, Spec,
-    SpecError, encode, open,
+    AnyFilter, Bloom, DecodeError, Error, Filter, FoldError, Full, Insertion, Key, Limit, Mismatch, Remove,
+    Spec, SpecError, encode, open,
 };
 
 // Filters with positions from a textbook.
@@ -146,7 +146,7 @@ fn guava_put_might_contain_and_the_rest() {
     assert!(filter == copy);
     let smaller = Bloom::new(400, 0.03).unwrap();
     assert!(matches!(filter.must_match(&smaller), Err(Mismatch::Bits { .. })));
-    assert!(matches!(filter.merge(&smaller), Err(Mismatch::Bits { .. })));
+    assert!(matches!(filter.intersect(&smaller), Err(Mismatch::Bits { .. })));
     // writeTo, readFrom
     assert_eq!(Bloom::from_bytes(&filter.to_bytes()).unwrap(), filter);
     // optimalNumOfBits, optimalNumOfHashFunctions
@@ -273,6 +273,26 @@ fn a_mismatch_names_the_first_difference() {
         "secrets differ: the ids are 000000000000000a and 000000000000000b",
     );
     says(M::Memory { bytes: 4096 }, "4096 bytes of memory are needed for the result and were not granted");
+}
+
+#[test]
+fn a_refused_fold_says_why() {
+    use FoldError as F;
+    says(F::Factor { bits: 9586, factor: 4 }, "9586 bits do not fold by 4, which does not divide them");
+    says(
+        F::Fpr { asked: 5.0 },
+        "a false-positive rate of 5 was asked for; it must be below 1 and at least 2^-64 (5.4e-20); did you \
+         mean 5% (0.05)?",
+    );
+    says(
+        F::TooFull { asked: 0.01, now: 0.15753 },
+        "the filter is too full: its false-positive rate is 0.158 already, asked was 0.0100",
+    );
+    says(
+        F::NoFold { bits: 9586, asked: 1e-6, factor: 2, fpr: 0.0012345 },
+        "no fold keeps the false-positive rate at 1.00e-6: by 2, the least divisor of 9586 bits, it is 0.00123",
+    );
+    says(F::Memory { bytes: 4096 }, "4096 bytes of memory are needed for the result and were not granted");
 }
 
 #[test]

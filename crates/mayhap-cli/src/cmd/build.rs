@@ -7,7 +7,7 @@ use anyhow::{Context, Result, anyhow};
 use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::spec::DEFAULT_FPR;
-use mayhap::{AnyFilter, Digest, Error, Family, Hashing, Insertion, Spec, SpecError, family};
+use mayhap::{AnyFilter, Digest, Error, Family, Hashing, Insertion, Layout, Spec, SpecError, family};
 use mayhap_store::Spool;
 use serde_json::json;
 
@@ -21,10 +21,11 @@ use crate::report;
 /// Build a filter file from keys
 ///
 /// The number of keys need not be known: plain files are counted first, streams are hashed first. What
-/// was chosen is printed.
+/// was chosen is printed. A filter that is made larger than needed (-n) and with --foldable can be shrunk
+/// afterwards by `mayhap fold`, without its keys.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap build -o bad.mayhap blocklist.txt.gz\n  \
-zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
+zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
 pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -49,6 +50,15 @@ pub(crate) struct Args {
     /// No errors: an exact set (of integers with --as u64: bitmap or roaring, by density)
     #[arg(long, conflicts_with = "family")]
     exact: bool,
+    /// The fastest filter, for some more bits: the family blocked in the layout fastest
+    #[arg(long, conflicts_with_all = ["family", "exact", "layout"])]
+    fastest: bool,
+    /// How it is laid out, if the family has a choice: compact or fastest [default: compact]
+    #[arg(long, value_name = "NAME", value_parser = layout_name, conflicts_with = "exact")]
+    layout: Option<Layout>,
+    /// Round the size up, by at most 1%, to one with many divisors, so that `mayhap fold` can shrink it later
+    #[arg(long)]
+    foldable: bool,
     /// Hash with this seed; only filters of the same seed merge
     #[arg(long, value_name = "SEED", value_parser = numbers::seed, default_value = "0")]
     seed: u64,
@@ -66,6 +76,13 @@ fn family_name(name: &str) -> Result<&'static Family, String> {
     })
 }
 
+fn layout_name(name: &str) -> Result<Layout, String> {
+    Layout::ALL.into_iter().find(|layout| layout.name() == name).ok_or_else(|| {
+        let names = Layout::ALL.map(Layout::name);
+        format!("no layout is called {name:?}; there are {}", names.join(", "))
+    })
+}
+
 /// Which family, as far as the arguments say.
 enum Choice {
     Family(&'static Family),
@@ -77,6 +94,7 @@ impl Args {
     fn choice(&self) -> Choice {
         match self.family {
             Some(family) => Choice::Family(family),
+            None if self.fastest => Choice::Family(&mayhap::filters::blocked::FAMILY),
             None if self.exact && self.keys.kind == Kind::U64 => Choice::Integers,
             None if self.exact => Choice::Family(&mayhap::filters::exact::FAMILY),
             None => Choice::Family(&mayhap::filters::bloom::FAMILY),
@@ -86,6 +104,9 @@ impl Args {
     /// What is asked for, with the number of keys that is known by now.
     fn spec(&self, capacity: u64) -> Spec {
         let mut spec = Spec::new().with_hashing(Hashing::Xxh3 { seed: self.seed });
+        if self.foldable {
+            spec = spec.foldable();
+        }
         // Rate, bits and probes say how many keys it is made for, however many there are.
         let sized = self.fpr.is_some() && self.bits.is_some() && self.probes.is_some();
         if let Some(capacity) = self.capacity.or((!sized).then_some(capacity.max(1))) {
@@ -96,6 +117,9 @@ impl Args {
         }
         if let Some(probes) = self.probes {
             spec = spec.with_probes(probes);
+        }
+        if let Some(layout) = self.layout.or(self.fastest.then_some(Layout::Fastest)) {
+            spec = spec.with_layout(layout);
         }
         match self.fpr {
             Some(fpr) => spec.with_fpr(fpr),
@@ -110,6 +134,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let selector = args.keys.selector();
     if let Some(path) = args.files.iter().find(|path| is_same_file(path, &args.output)) {
         return Err(anyhow!("{}: is both a file with keys and the file to write", path.display()));
+    }
+    if args.foldable {
+        need_foldable(&args.choice())?;
     }
     // Nonsense is refused before a long input is read.
     if let Choice::Family(family) = args.choice() {
@@ -163,6 +190,17 @@ fn need_integers(args: &Args, family: &Family) -> Result<()> {
         return Err(anyhow!("the family {} holds integers; say --as u64", family.name));
     }
     Ok(())
+}
+
+fn need_foldable(choice: &Choice) -> Result<()> {
+    let family = match choice {
+        Choice::Family(family) if family.can.folds => return Ok(()),
+        Choice::Family(family) => format!("the family {}", family.name),
+        Choice::Integers => "an exact set".into(),
+    };
+    let others: Vec<_> =
+        FAMILIES.iter().filter(|family| family.can.folds).map(|family| family.name).collect();
+    Err(anyhow!("{family} cannot fold; build the filter with --family {}", others.join(" or ")))
 }
 
 /// Writes a filter to a file, or to standard output for `-`.
@@ -283,7 +321,8 @@ fn describe(args: &Args, common: &Common, filter: &dyn AnyFilter) -> Result<()> 
     let size = report.bits.div_ceil(8);
     if args.json {
         let value = json!({
-            "output": args.output.to_string_lossy(), "family": family, "capacity": report.capacity,
+            "output": args.output.to_string_lossy(), "family": family,
+            "layout": filter.layout().map(Layout::name), "capacity": report.capacity,
             "inserted": report.inserted, "estimated_len": report.estimated_len, "bits": report.bits,
             "bytes": size, "probes": report.probes, "fill": report.fill, "fpr_asked": report.fpr_asked,
             "fpr_now": report.fpr_now, "fpr_at_capacity": report.fpr_at_capacity,
@@ -299,8 +338,9 @@ fn describe(args: &Args, common: &Common, filter: &dyn AnyFilter) -> Result<()> 
     let probes = report.probes.map_or(String::new(), |probes| format!(", {probes} probes"));
     let keys = report::grouped(report.inserted.unwrap_or(0));
     common.say(format_args!(
-        "{}: {family} with {keys} keys in {}{probes}; false-positive rate now {}",
+        "{}: {} with {keys} keys in {}{probes}; false-positive rate now {}",
         args.output.display(),
+        report::family(family, filter.layout()),
         report::bytes(size),
         report::rate(report.fpr_now),
     ));

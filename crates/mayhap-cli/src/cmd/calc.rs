@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use mayhap::registry::FAMILIES;
-use mayhap::{Family, Plan, Spec, math};
+use mayhap::{Family, Layout, Plan, Spec, SpecError, math};
 use serde_json::json;
 
 use crate::{YES, numbers, report};
@@ -56,11 +56,10 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     if args.capacity.is_none() && args.bits.is_none() && args.size.is_none() {
         spec = spec.with_capacity(sized.capacity);
     }
-    let plans: Vec<(&Family, Plan)> =
-        FAMILIES.iter().filter_map(|family| Some((*family, (family.plan)(&spec).ok()?))).collect();
+    let plans: Vec<Row> = FAMILIES.iter().flat_map(|family| rows(family, &spec)).collect();
 
     if args.json {
-        let families: Vec<_> = plans.iter().map(|(family, plan)| as_json(family, plan)).collect();
+        let families: Vec<_> = plans.iter().map(as_json).collect();
         report::print_json(&json!({ "families": families }))?;
         return Ok(YES);
     }
@@ -71,10 +70,28 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         report::rate(sized.fpr_asked),
         report::short(math::lower_bound_bits(1.0, sized.fpr_asked)),
     )?;
-    let rows: Vec<Vec<String>> = plans.iter().map(|(family, plan)| row(family, plan)).collect();
+    let rows: Vec<Vec<String>> = plans.iter().map(cells).collect();
     let head = ["family", "keys", "bits/key", "bytes", "probes", "rate at capacity", "over bound", "can"];
     report::print_table(&head, &rows, &[7])?;
     Ok(YES)
+}
+
+/// What one family would build, in one of its layouts if it has a choice.
+struct Row {
+    family: &'static Family,
+    layout: Option<Layout>,
+    plan: Plan,
+}
+
+/// One row for each layout. A family without a choice refuses to be asked for any, and has one row; one that cannot
+/// give what is asked has none.
+fn rows(family: &'static Family, spec: &Spec) -> Vec<Row> {
+    let asked = Layout::ALL.map(|layout| (Some(layout), (family.plan)(&spec.with_layout(layout))));
+    let mut plans = Vec::from(asked);
+    if plans.iter().all(|(_, plan)| matches!(plan, Err(SpecError::Layout { .. }))) {
+        plans = vec![(None, (family.plan)(spec))];
+    }
+    plans.into_iter().filter_map(|(layout, plan)| Some(Row { family, layout, plan: plan.ok()? })).collect()
 }
 
 fn overhead(plan: &Plan) -> Option<f64> {
@@ -82,9 +99,10 @@ fn overhead(plan: &Plan) -> Option<f64> {
     (plan.fpr_asked > 0.0).then(|| math::overhead(plan.bits as f64, plan.capacity as f64, plan.fpr_asked))
 }
 
-fn as_json(family: &Family, plan: &Plan) -> serde_json::Value {
+fn as_json(Row { family, layout, plan }: &Row) -> serde_json::Value {
     json!({
         "family": family.name,
+        "layout": layout.map(Layout::name),
         "capacity": plan.capacity,
         "fpr": plan.fpr_asked,
         "fpr_at_capacity": plan.fpr,
@@ -103,9 +121,9 @@ fn as_json(family: &Family, plan: &Plan) -> serde_json::Value {
     })
 }
 
-fn row(family: &Family, plan: &Plan) -> Vec<String> {
+fn cells(Row { family, layout, plan }: &Row) -> Vec<String> {
     vec![
-        family.name.to_string(),
+        report::family(family.name, *layout),
         report::grouped(plan.capacity),
         report::short(plan.bits_per_key()),
         report::bytes(plan.bits.div_ceil(8)),

@@ -28,6 +28,7 @@ pub(crate) fn abilities(family: &Family) -> String {
         (can.merges, "merge"),
         (can.intersects, "intersect"),
         (can.subtracts, "subtract"),
+        (can.folds, "fold"),
         (can.grows, "grow"),
     ];
     words.iter().filter(|(can, _)| *can).map(|(_, word)| *word).collect::<Vec<_>>().join(" ")
@@ -43,7 +44,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
                     "inserts": family.can.inserts, "removes": family.can.removes,
                     "counts": family.can.counts, "labels": family.can.labels,
                     "merges": family.can.merges, "intersects": family.can.intersects,
-                    "subtracts": family.can.subtracts, "grows": family.can.grows,
+                    "subtracts": family.can.subtracts, "folds": family.can.folds,
+                    "grows": family.can.grows,
                     "query": family.cost.query, "insert": family.cost.insert, "space": family.cost.space,
                 })
             })

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use mayhap::Hashing;
+use mayhap::{Hashing, Layout};
 use mayhap_store::{Access, Checked, open};
 use serde_json::json;
 
@@ -36,6 +36,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         report::print_json(&json!({
             "format": "mayhap",
             "family": filter.family().name,
+            "layout": filter.layout().map(Layout::name),
             "capacity": report.capacity,
             "inserted": report.inserted,
             "estimated_len": report.estimated_len,
@@ -62,8 +63,11 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         (_, Some(seed)) => format!("{}, seed {seed}", hashing.name()),
         (_, None) => hashing.name().to_string(),
     };
-    let mut pairs = vec![
-        ("family", format!("{} ({})", filter.family().name, filter.family().summary)),
+    let mut pairs = vec![("family", format!("{} ({})", filter.family().name, filter.family().summary))];
+    if let Some(layout) = filter.layout() {
+        pairs.push(("layout", layout.name().to_string()));
+    }
+    pairs.extend([
         ("capacity", format!("{} keys", report::grouped(report.capacity))),
         ("inserted", report.inserted.map_or_else(unknown, report::grouped)),
         (
@@ -77,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             format!("{} bits, {}", report::grouped(report.bits), report::bytes(report.bits.div_ceil(8))),
         ),
         ("bits per key", per_key.map_or_else(unknown, report::short)),
-    ];
+    ]);
     if let Some(probes) = report.probes {
         pairs.push(("probes", probes.to_string()));
     }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use mayhap::{Combine, combine};
+use mayhap::{AnyFilter, Combine, combine};
 use serde_json::json;
 
 use crate::args::{Common, OpenArgs};
@@ -13,7 +13,8 @@ use crate::{YES, numbers, report};
 
 /// Merge filter files into one that holds the keys of all
 ///
-/// They must agree in family, size, probes and hash; a difference is named.
+/// They must agree in family and hash, and for --intersect in size; a difference is named. For a union,
+/// different sizes are brought together where the family allows, at a higher false-positive rate.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The file to write; - is standard output
@@ -45,18 +46,40 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         _ => Combine::Union,
     };
     let (first, others) = args.filters.split_first().context("no filter file is given")?;
-    let mut result = args.open.open(first)?.filter;
-    let family = result.family();
+    let mut parts = vec![(first, args.open.open(first)?.filter)];
+    let (family, hashing) = (parts[0].1.family(), parts[0].1.hashing());
     match how {
         Combine::Union => need(first, family, "merge", |family| family.can.merges),
         Combine::Intersection => need(first, family, "intersect", |family| family.can.intersects),
         Combine::Difference => need(first, family, "subtract", |family| family.can.subtracts),
     }?;
+    let join = |ours: &mut (&PathBuf, Box<dyn AnyFilter>), theirs: (&PathBuf, Box<dyn AnyFilter>)| {
+        combine(&mut *ours.1, &*theirs.1, how)
+            .map_err(|e| anyhow!("{} and {}: {e}", ours.0.display(), theirs.0.display()))
+    };
+    // Filters of the same size first, which costs nothing. What is left has different sizes: each is
+    // brought to the largest directly, and not by way of those between.
     for path in others {
         let other = args.open.open(path)?.filter;
-        combine(&mut *result, &*other, how)
-            .map_err(|e| anyhow!("{} and {}: {e}", first.display(), path.display()))?;
+        if other.family() == family {
+            let same = hashing.must_equal(&other.hashing());
+            same.map_err(|e| anyhow!("{} and {}: {e}", first.display(), path.display()))?;
+        }
+        let at_once = how != Combine::Union || other.family() != family || other.report().probes.is_none();
+        match parts.iter_mut().find(|part| at_once || size(&*part.1) == size(&*other)) {
+            Some(part) => join(part, (path, other))?,
+            None => parts.push((path, other)),
+        }
     }
+    parts.sort_by_key(|part| std::cmp::Reverse(part.1.report().bits));
+    let sizes: Vec<_> = parts.iter().map(|part| describe_size(&*part.1)).collect();
+    let summed: Option<f64> = parts.iter().map(|part| part.1.report().estimated_len).sum();
+    let mut parts = parts.into_iter();
+    let mut result = parts.next().context("no filter file is given")?;
+    for part in parts {
+        join(&mut result, part)?;
+    }
+    let result = result.1;
     let report = result.report();
     if let Some(limit) = args.max_fpr.filter(|&limit| report.fpr_now > limit) {
         anyhow::bail!(
@@ -66,10 +89,25 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         );
     }
     write(&args.output, &*result)?;
+    let mixed = sizes.len() > 1;
+    if mixed {
+        common.say(format_args!(
+            "the sizes differ ({}); the result has {}. Filters of one size merge at a lower rate",
+            sizes.join("; "),
+            describe_size(&*result),
+        ));
+    }
+    // A bit that was brought to another size is several, which look like more keys, and the sum of the parts
+    // counts common keys twice: the lower one is nearer.
+    let keys = match (report.estimated_len, summed) {
+        (Some(after), Some(before)) if mixed => Some(after.min(before)),
+        (after, before) => after.or(before),
+    };
     if args.json {
         let value = json!({
             "output": args.output.to_string_lossy(), "family": result.family().name,
-            "estimated_len": report.estimated_len, "fill": report.fill, "fpr_now": report.fpr_now,
+            "estimated_len": keys, "bits": report.bits, "probes": report.probes,
+            "fill": report.fill, "fpr_now": report.fpr_now,
         });
         // With the filter itself on standard output the report must not be there too.
         if args.output == Path::new("-") {
@@ -78,15 +116,34 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             report::print_json(&value)?;
         }
     } else {
-        let keys = report
-            .estimated_len
-            .map_or("an unknown number of".into(), |len| report::grouped(len.round() as u64));
+        let keys = keys.map_or("an unknown number of".into(), |len| report::grouped(len.round() as u64));
         common.say(format_args!(
-            "{}: about {keys} keys, false-positive rate now {}",
+            "{}: {} {keys} keys, false-positive rate now {}",
             args.output.display(),
+            if mixed { "at most about" } else { "about" },
             report::rate(report.fpr_now),
         ));
-        warn_if_over_capacity(common, &*result);
+        if !mixed {
+            warn_if_over_capacity(common, &*result);
+        } else if report.fpr_now > report.fpr_asked {
+            common.say(format_args!(
+                "warning: its false-positive rate is now {}, asked was {}",
+                report::rate(report.fpr_now),
+                report::rate(report.fpr_asked),
+            ));
+        }
     }
     Ok(YES)
+}
+
+/// Filters of one family that agree in this mean the same by the same bits.
+fn size(filter: &dyn AnyFilter) -> (u64, Option<u32>) {
+    let report = filter.report();
+    (report.bits, report.probes)
+}
+
+fn describe_size(filter: &dyn AnyFilter) -> String {
+    let (bits, probes) = size(filter);
+    let probes = probes.map_or(String::new(), |probes| format!(", {probes} probes"));
+    format!("{} bits{probes}", report::grouped(bits))
 }

@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod dedup;
 pub(crate) mod demo;
 pub(crate) mod families;
+pub(crate) mod fold;
 pub(crate) mod info;
 pub(crate) mod man;
 pub(crate) mod merge;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Every command.
-pub(crate) const COMMANDS: [&str; 14] = [
+pub(crate) const COMMANDS: [&str; 15] = [
     "dedup",
     "build",
     "add",
@@ -22,6 +22,7 @@ pub(crate) const COMMANDS: [&str; 14] = [
     "test",
     "info",
     "merge",
+    "fold",
     "calc",
     "families",
     "sort",

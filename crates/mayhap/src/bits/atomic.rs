@@ -21,7 +21,12 @@ impl AtomicWords {
     /// # Errors
     /// [`OutOfMemory`], instead of ending the program.
     pub fn zeroed(words: u64) -> Result<Self, OutOfMemory> {
-        Ok(Words::zeroed(words)?.into())
+        let refused = OutOfMemory { bytes: words.saturating_mul(8) };
+        let length = usize::try_from(words).map_err(|_| refused)?;
+        if length > isize::MAX as usize / 8 {
+            return Err(refused);
+        }
+        bytemuck::allocation::try_zeroed_slice_box(length).map(Self).map_err(|()| refused)
     }
 
     /// The words.
@@ -61,14 +66,14 @@ impl AtomicWords {
     }
 }
 
-// Both directions keep the allocation where the two types have the same alignment (all 64-bit targets):
-// the standard library collects in place there. On 32-bit x86 they differ, and it copies.
-impl From<Words> for AtomicWords {
-    fn from(words: Words) -> Self {
-        Self(Vec::from(words.into_boxed()).into_iter().map(AtomicU64::new).collect())
+impl From<&Words> for AtomicWords {
+    fn from(words: &Words) -> Self {
+        Self(words.as_slice().iter().map(|&word| AtomicU64::new(word)).collect())
     }
 }
 
+// Keeps the allocation where the two types have the same alignment (all 64-bit targets): the standard
+// library collects in place there. On 32-bit x86 they differ, and it copies.
 impl From<AtomicWords> for Words {
     fn from(words: AtomicWords) -> Self {
         Vec::from(words.0).into_iter().map(AtomicU64::into_inner).collect::<Vec<u64>>().into()
@@ -80,16 +85,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conversions_keep_the_allocation() {
-        let words = Words::zeroed(1000).unwrap();
-        let before = words.as_slice().as_ptr() as usize;
-        let atomic = AtomicWords::from(words);
+    fn turning_into_words_keeps_the_allocation() {
+        let atomic = AtomicWords::zeroed(1000).unwrap();
         assert!(atomic.set(70) && !atomic.set(70) && atomic.get(70) && !atomic.get(71));
         assert_eq!(atomic.count_ones(), 1);
+        let before = atomic.as_slice().as_ptr().addr();
         let words = Words::from(atomic);
         assert_eq!(words.as_slice()[1], 1 << 6);
         if align_of::<u64>() == align_of::<AtomicU64>() {
-            assert_eq!(words.as_slice().as_ptr() as usize, before);
+            assert_eq!(words.as_slice().as_ptr().addr(), before);
         }
+        assert!(AtomicWords::from(&words).get(70));
+        assert!(AtomicWords::zeroed(1 << 60).is_err());
     }
 }

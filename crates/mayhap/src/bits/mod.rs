@@ -4,10 +4,12 @@ mod atomic;
 mod bitmap;
 mod bytes;
 mod cells;
+mod resize;
 mod words;
 
 pub use atomic::AtomicWords;
 pub use bitmap::{Bitmap, Ones, OutOfRange, Ranked};
 pub use bytes::{Bytes, ExclusiveBytes};
 pub use cells::Cells;
+pub use resize::{overlap, resized};
 pub use words::{OutOfMemory, Words, words_for};

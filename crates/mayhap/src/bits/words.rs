@@ -1,4 +1,9 @@
 //! The words under a filter: 64 bits each, little-endian on disk, owned or in somebody's map.
+//!
+//! Own memory starts on a cache line, so that no block of a filter straddles two. From 4 MiB on, on
+//! Linux, it is asked for in huge pages: a filter's positions are random, and with pages of 4 KiB
+//! nearly every one of them misses the translation buffer. Both come zeroed, and the system gives a
+//! page when it is first touched.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -37,9 +42,54 @@ pub const fn words_for(bits: u64) -> u64 {
 pub struct Words(Storage);
 
 enum Storage {
-    Owned(Box<[u64]>),
+    Owned(Lines),
+    #[cfg(all(feature = "std", target_os = "linux"))]
+    Huge(memmap2::MmapMut),
     Shared(Bytes),
     InPlace(Box<dyn ExclusiveBytes>),
+}
+
+/// Words per cache line.
+const LINE: usize = 8;
+
+/// From this many bytes on, huge pages are asked for: two of them, so that at least one fits whatever
+/// the alignment.
+#[cfg(all(feature = "std", target_os = "linux"))]
+const HUGE_FROM: u64 = 4 << 20;
+
+/// Words from a cache line's start on, in a box that is a little larger.
+struct Lines {
+    words: Box<[u64]>,
+    start: usize,
+    len: usize,
+}
+
+impl Lines {
+    fn zeroed(len: usize) -> Option<Self> {
+        if len > isize::MAX as usize / 8 - LINE {
+            return None;
+        }
+        let words: Box<[u64]> = bytemuck::allocation::try_zeroed_slice_box(len + LINE).ok()?;
+        let start = words.as_ptr().align_offset(8 * LINE).min(LINE);
+        Some(Self { words, start, len })
+    }
+
+    #[inline]
+    fn as_slice(&self) -> &[u64] {
+        &self.words[self.start..self.start + self.len]
+    }
+
+    #[inline]
+    fn as_mut_slice(&mut self) -> &mut [u64] {
+        &mut self.words[self.start..self.start + self.len]
+    }
+}
+
+impl From<Box<[u64]>> for Lines {
+    fn from(words: Box<[u64]>) -> Self {
+        let len = words.len();
+        Self { words, start: 0, len }
+    }
 }
 
 impl Words {
@@ -50,13 +100,22 @@ impl Words {
     pub fn zeroed(words: u64) -> Result<Self, OutOfMemory> {
         let refused = OutOfMemory { bytes: words.saturating_mul(8) };
         let length = usize::try_from(words).map_err(|_| refused)?;
-        if length > isize::MAX as usize / 8 {
-            return Err(refused);
+        #[cfg(all(feature = "std", target_os = "linux"))]
+        if refused.bytes >= HUGE_FROM {
+            let bytes = length.checked_mul(8).ok_or(refused)?;
+            let map = memmap2::MmapMut::map_anon(bytes).map_err(|_| refused)?;
+            // A wish, not a need: a kernel without huge pages serves small ones.
+            let _ = map.advise(memmap2::Advice::HugePage);
+            return Ok(Self(Storage::Huge(map)));
         }
-        match bytemuck::allocation::try_zeroed_slice_box(length) {
-            Ok(words) => Ok(Self(Storage::Owned(words))),
-            Err(()) => Err(refused),
-        }
+        Lines::zeroed(length).map(|lines| Self(Storage::Owned(lines))).ok_or(refused)
+    }
+
+    /// A private copy.
+    fn copy_of(words: &[u64]) -> Self {
+        let mut copy = Self::zeroed(words.len() as u64).expect("memory for a copy");
+        copy.as_mut_slice().copy_from_slice(words);
+        copy
     }
 
     /// The words that lie in little-endian bytes; `None` if those are not whole words.
@@ -69,9 +128,8 @@ impl Words {
             cfg!(target_endian = "little") && bytemuck::try_cast_slice::<u8, u64>(bytes.as_slice()).is_ok();
         if !in_place {
             let words = bytes.as_slice().chunks_exact(8);
-            return Some(Self(Storage::Owned(
-                words.map(|word| u64::from_le_bytes(word.try_into().expect("chunks of 8"))).collect(),
-            )));
+            let words = words.map(|word| u64::from_le_bytes(word.try_into().expect("chunks of 8")));
+            return Some(words.collect::<Box<[u64]>>().into());
         }
         Some(Self(match bytes.0 {
             Owner::Shared { .. } => Storage::Shared(bytes),
@@ -84,7 +142,9 @@ impl Words {
     #[inline]
     pub fn as_slice(&self) -> &[u64] {
         match &self.0 {
-            Storage::Owned(words) => words,
+            Storage::Owned(lines) => lines.as_slice(),
+            #[cfg(all(feature = "std", target_os = "linux"))]
+            Storage::Huge(map) => bytemuck::cast_slice(map),
             Storage::Shared(bytes) => bytemuck::cast_slice(bytes.as_slice()),
             Storage::InPlace(bytes) => bytemuck::cast_slice((**bytes).as_ref()),
         }
@@ -94,10 +154,12 @@ impl Words {
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [u64] {
         if let Storage::Shared(bytes) = &self.0 {
-            self.0 = Storage::Owned(bytemuck::cast_slice(bytes.as_slice()).into());
+            *self = Self::copy_of(bytemuck::cast_slice(bytes.as_slice()));
         }
         match &mut self.0 {
-            Storage::Owned(words) => words,
+            Storage::Owned(lines) => lines.as_mut_slice(),
+            #[cfg(all(feature = "std", target_os = "linux"))]
+            Storage::Huge(map) => bytemuck::cast_slice_mut(map),
             Storage::InPlace(bytes) => bytemuck::cast_slice_mut((**bytes).as_mut()),
             Storage::Shared(_) => unreachable!("copied above"),
         }
@@ -130,35 +192,24 @@ impl Words {
             Cow::Owned(self.as_slice().iter().flat_map(|word| word.to_le_bytes()).collect())
         }
     }
-
-    /// Memory of one's own, copied if it is not yet.
-    #[must_use]
-    pub fn into_boxed(mut self) -> Box<[u64]> {
-        self.as_mut_slice();
-        match self.0 {
-            Storage::Owned(words) => words,
-            Storage::InPlace(bytes) => bytemuck::cast_slice((*bytes).as_ref()).into(),
-            Storage::Shared(_) => unreachable!("copied above"),
-        }
-    }
 }
 
 impl From<Box<[u64]>> for Words {
     fn from(words: Box<[u64]>) -> Self {
-        Self(Storage::Owned(words))
+        Self(Storage::Owned(words.into()))
     }
 }
 
 impl From<Vec<u64>> for Words {
     fn from(words: Vec<u64>) -> Self {
-        Self(Storage::Owned(words.into()))
+        words.into_boxed_slice().into()
     }
 }
 
 /// A clone of words that are written in place is a private copy.
 impl Clone for Words {
     fn clone(&self) -> Self {
-        Self(Storage::Owned(self.as_slice().into()))
+        Self::copy_of(self.as_slice())
     }
 }
 
@@ -174,6 +225,8 @@ impl fmt::Debug for Words {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.0 {
             Storage::Owned(_) => "owned",
+            #[cfg(all(feature = "std", target_os = "linux"))]
+            Storage::Huge(_) => "owned, huge pages",
             Storage::Shared(_) => "shared",
             Storage::InPlace(_) => "in place",
         };
@@ -210,6 +263,17 @@ mod tests {
         assert!(matches!(words.0, Storage::Owned(_)));
         assert_eq!(words.as_slice(), [1, 0x8000_0000_0000_0002]);
         assert!(Words::from_bytes(Bytes::from(vec![0; 9])).is_none());
+    }
+
+    #[test]
+    fn own_memory_is_zeroed_and_starts_on_a_cache_line() {
+        for words in [1, 7, 8, 1000, 1 << 19, (1 << 19) + 5] {
+            let mut memory = Words::zeroed(words).unwrap();
+            assert!(memory.len() as u64 == words && memory.as_slice().iter().all(|&word| word == 0));
+            assert!(memory.as_slice().as_ptr().addr().is_multiple_of(64), "{words} words: {memory:?}");
+            memory.as_mut_slice()[words as usize - 1] = 5;
+            assert_eq!(memory.clone(), memory);
+        }
     }
 
     #[test]

@@ -55,6 +55,7 @@ pub static FAMILY: Family = Family {
         merges: true,
         intersects: true,
         subtracts: true,
+        folds: false,
         grows: false,
         exact: true,
     },

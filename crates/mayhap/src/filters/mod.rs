@@ -2,6 +2,7 @@
 //! `FAMILY` and its unit tests; one line in the registry makes it known everywhere.
 
 pub mod bitmap;
+pub mod blocked;
 pub mod bloom;
 pub mod exact;
 #[cfg(feature = "std")]

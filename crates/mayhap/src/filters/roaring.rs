@@ -44,6 +44,7 @@ pub static FAMILY: Family = Family {
         merges: true,
         intersects: true,
         subtracts: true,
+        folds: false,
         grows: true,
         exact: true,
     },

@@ -1,0 +1,95 @@
+//! `mayhap fold`: a smaller file from one that was made too large.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, anyhow};
+use mayhap::{Error, FoldError};
+use serde_json::json;
+
+use crate::args::{Common, OpenArgs};
+use crate::cmd::add::need;
+use crate::cmd::build::write;
+use crate::{YES, numbers, report};
+
+/// Shrink a filter file that was made too large to the wanted false-positive rate
+///
+/// The keys are not needed. A filter folds by the divisors of its bits, so one that may have to shrink is
+/// best built with --foldable. The smallest fold that keeps the rate is taken.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  mayhap build -n 100M --foldable -o seen.mayhap today.txt\n  \
+mayhap fold -p 1% -o small.mayhap seen.mayhap")]
+pub(crate) struct Args {
+    /// The false-positive rate that the result may have
+    #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
+    fpr: f64,
+    /// The file to write; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// The filter file
+    filter: PathBuf,
+    /// Print the result as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
+    let path = &args.filter;
+    let filter = args.open.open(path)?.filter;
+    let family = filter.family();
+    need(path, family, "fold", |family| family.can.folds)?;
+    let unsupported = Error::Unsupported { family: family.name, operation: "fold" };
+    let folded = filter.as_fold().ok_or(unsupported)?.fold_to(args.fpr);
+    let folded = folded.map_err(|e| anyhow!("{}: {}", path.display(), explain(e)))?;
+    write(&args.output, &*folded)?;
+
+    let (before, after) = (filter.report(), folded.report());
+    let factor = before.bits / after.bits;
+    let (size, size_before) = (after.bits.div_ceil(8), before.bits.div_ceil(8));
+    if args.json {
+        let value = json!({
+            "output": args.output.to_string_lossy(), "family": family.name, "factor": factor,
+            "bits_before": before.bits, "fpr_before": before.fpr_now, "capacity": after.capacity,
+            "inserted": after.inserted, "estimated_len": after.estimated_len, "bits": after.bits,
+            "bytes": size, "probes": after.probes, "fill": after.fill, "fpr_asked": after.fpr_asked,
+            "fpr_now": after.fpr_now, "fpr_at_capacity": after.fpr_at_capacity,
+        });
+        // With the filter itself on standard output the report must not be there too.
+        if args.output == Path::new("-") {
+            report::note(value);
+        } else {
+            report::print_json(&value)?;
+        }
+        return Ok(YES);
+    }
+    common.say(format_args!(
+        "{}: folded by {}, from {} to {}; false-positive rate now {}, before {}",
+        args.output.display(),
+        report::grouped(factor),
+        report::bytes(size_before),
+        report::bytes(size),
+        report::rate(after.fpr_now),
+        report::rate(before.fpr_now),
+    ));
+    Ok(YES)
+}
+
+/// Why not, in the numbers of the command line, and what to do.
+fn explain(error: FoldError) -> String {
+    match error {
+        FoldError::TooFull { asked, now } => format!(
+            "its false-positive rate is {} already, asked was {}; nothing was written",
+            report::rate(now),
+            report::rate(asked),
+        ),
+        FoldError::NoFold { bits, asked, factor, fpr } => format!(
+            "no fold keeps the rate at {}: by {factor}, the least divisor of its {} bits, it is {}; nothing was \
+             written (build it with --foldable for more divisors)",
+            report::rate(asked),
+            report::grouped(bits),
+            report::rate(fpr),
+        ),
+        error => error.to_string(),
+    }
+}
