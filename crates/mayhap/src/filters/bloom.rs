@@ -704,6 +704,7 @@ impl Insert for Bloom {
 
 impl Bloom {
     /// Inserts many keys whose novelty nobody asks for.
+    #[cfg(feature = "std")]
     fn insert_digests(&mut self, digests: &[Digest]) {
         let BloomSize { bits, probes, .. } = self.size;
         for batch in digests.chunks(BATCH) {
