@@ -942,8 +942,6 @@ impl SharedInsert for AtomicBloom {
 }
 
 /// Private copies of one filter, merged in the end: no thread waits for another's cache lines.
-///
-/// At 11 MiB two threads fill two copies in half the time that atomic bits take.
 #[cfg(feature = "std")]
 struct PrivateBlooms {
     spec: Spec,
