@@ -1,15 +1,28 @@
 //! Comparison of mayhap with its peers and with physical limits: everything in one run, repetitions
-//! interleaved, medians shown. Figures of different runs do not compare: the machines are noisy.
+//! interleaved, medians and minima shown. Figures of different runs do not compare: the machines are noisy.
 //!
-//! `cargo xtask bench` runs all; `--quick` at a tiny size, as a test that the harness works.
+//! `cargo xtask bench` runs all; `--quick` at a tiny size, as a test that the harness works. The method
+//! and how to read the tables: `docs/benchmarks.md`.
 
 mod build_file;
-mod filters;
+mod contenders;
+mod keys;
+mod limits;
 mod machine;
+mod measure;
+mod memory;
+mod options;
+mod report;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 
-/// What to run and how large.
+use crate::contenders::{Contender, Task};
+use crate::keys::{BenchKey, KeySet, Kind, Text};
+use crate::measure::{Plan, Rows};
+use crate::options::{Command, Options, USAGE};
+use crate::report::Csv;
+
+/// How large: in full, or as a test that the harness works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Size {
     pub(crate) quick: bool,
@@ -27,22 +40,101 @@ impl Size {
 }
 
 fn main() -> Result<()> {
-    let mut size = Size { quick: false };
-    let mut wanted = Vec::new();
-    for argument in std::env::args().skip(1) {
-        match argument.as_str() {
-            "--quick" => size.quick = true,
-            "filters" | "build-file" => wanted.push(argument),
-            _ => bail!("unknown argument {argument:?}; there are filters, build-file and --quick"),
+    let options = match options::parse(std::env::args().skip(1))? {
+        Command::Help => {
+            print!("{USAGE}");
+            return Ok(());
+        }
+        Command::List => {
+            // The names depend on the rate only where a peer offers a fixed one.
+            let names = names(&[0.01, 0.001]);
+            names.iter().for_each(|name| println!("{name}"));
+            return Ok(());
+        }
+        Command::Run(options) => options,
+    };
+    if memory::is_steady() {
+        return filters(&options);
+    }
+    println!("{}\n", machine::description());
+    if options.filters {
+        check_names(&options)?;
+        memory::run_steady()?;
+    }
+    if options.build_file {
+        build_file::run(options.size)?;
+    }
+    Ok(())
+}
+
+/// The names of all contenders at these rates.
+fn names(rates: &[f64]) -> Vec<&'static str> {
+    let mut names = Vec::new();
+    for &fpr in rates {
+        for contender in contenders::table::<u64>(Task { kind: Kind::U64, keys: 1, fpr }) {
+            if !names.contains(&contender.name) {
+                names.push(contender.name);
+            }
         }
     }
-    let runs = |name: &str| wanted.is_empty() || wanted.iter().any(|w| w == name);
-    println!("{}\n", machine::description());
-    if runs("filters") {
-        filters::run(size)?;
+    names
+}
+
+fn check_names(options: &Options) -> Result<()> {
+    let known = names(&options.rates);
+    for wanted in &options.only {
+        ensure!(
+            known.iter().any(|name| name.contains(wanted.as_str())),
+            "no contender has {wanted:?} in its name; there are: {}",
+            known.join(", ")
+        );
     }
-    if runs("build-file") {
-        build_file::run(size)?;
+    Ok(())
+}
+
+/// Every contender, for each kind, number of keys and rate; then the ratios, which are what counts.
+fn filters(options: &Options) -> Result<()> {
+    let mut csv = Csv::create(options.csv.as_deref())?;
+    let mut results: Vec<Rows> = Vec::new();
+    for &kind in &options.kinds {
+        for &keys in &options.keys {
+            let plan = Plan::new(keys, options.repetitions, options.size);
+            match kind {
+                Kind::U64 => {
+                    let set = KeySet::numbers(plan);
+                    compare(options, kind, plan, &set, &mut csv, &mut results)?;
+                }
+                Kind::Url => {
+                    let (present, absent) = Text::pair(plan);
+                    let set = KeySet::texts(plan, &present, &absent);
+                    compare(options, kind, plan, &set, &mut csv, &mut results)?;
+                }
+            }
+        }
+    }
+    report::print_ratios(&results);
+    Ok(())
+}
+
+fn compare<K: BenchKey>(
+    options: &Options,
+    kind: Kind,
+    plan: Plan,
+    set: &KeySet<K>,
+    csv: &mut Csv,
+    results: &mut Vec<Rows>,
+) -> Result<()> {
+    for &fpr in &options.rates {
+        let task = Task { kind, keys: plan.keys, fpr };
+        let mut table = contenders::table::<K>(task);
+        let wanted = |contender: &Contender<'_, K>| {
+            options.only.is_empty() || options.only.iter().any(|part| contender.name.contains(part.as_str()))
+        };
+        table.retain(wanted);
+        let rows = measure::run(task, plan, &table, set);
+        report::print_table(&rows);
+        csv.append(&rows)?;
+        results.push(rows);
     }
     Ok(())
 }

@@ -1,0 +1,43 @@
+//! The memory of this process: how much it is, and that the allocator hands it out the same way to everybody.
+
+use std::env;
+use std::fs;
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+
+/// The variables of glibc that fix its thresholds. Unless they are set, each large block that is freed
+/// raises them, and whoever comes later gets used pages where the first got fresh ones: neither the times
+/// nor the growth of the process would compare. Other allocators do not look at them.
+const FIXED: [(&str, &str); 2] = [
+    // Blocks of 1 MiB and more come from the system and go back to it, as in a program with one filter.
+    ("MALLOC_MMAP_THRESHOLD_", "1048576"),
+    // Smaller ones are kept and used again.
+    ("MALLOC_TRIM_THRESHOLD_", "67108864"),
+];
+
+/// Set in the process that [`run_steady`] starts.
+const MARK: &str = "MAYHAP_BENCH_STEADY";
+
+/// Whether this process was started with a steady allocator.
+pub(crate) fn is_steady() -> bool {
+    env::var_os(MARK).is_some()
+}
+
+/// Runs this program with the same arguments and a steady allocator, and waits for it.
+///
+/// Another process, because the variables are read before `main`, and because the programs that
+/// `build-file` starts must not inherit them.
+pub(crate) fn run_steady() -> Result<()> {
+    let mut command = Command::new(env::current_exe()?);
+    let status = command.args(env::args_os().skip(1)).envs(FIXED).env(MARK, "1").status()?;
+    ensure!(status.success(), "the comparison of filters failed: {status}");
+    Ok(())
+}
+
+/// The resident memory of this process in bytes, where the system tells.
+pub(crate) fn resident() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    line.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kib| kib << 10)
+}

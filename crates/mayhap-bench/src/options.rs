@@ -1,0 +1,171 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::Size;
+use crate::keys::Kind;
+
+pub(crate) const USAGE: &str = "\
+usage: mayhap-bench [filters] [build-file] [options]
+
+  filters            filters against their peers and against physical limits
+  build-file         `mayhap build` against `wc -l` and one pass of hashing
+                     without either, both run
+
+options, all but --quick for `filters`:
+  --keys 1M,10M      numbers of keys (100k,1M,10M unless said; 100M takes 10 GB and long)
+  --kind u64,url     kinds of keys (both)
+  --fpr 1%,0.1%      false-positive rates to ask for (both)
+  --only NAME,...    contenders with one of these texts in their name (all)
+  --repetitions N    interleaved repetitions (5)
+  --csv FILE         writes every figure there, too
+  --quick            everything once at a tiny size: a test of the harness, not a measurement
+  --list             the names of the contenders
+  --help             this text
+";
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Command {
+    Help,
+    List,
+    Run(Options),
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) struct Options {
+    pub(crate) filters: bool,
+    pub(crate) build_file: bool,
+    pub(crate) size: Size,
+    pub(crate) keys: Vec<u64>,
+    pub(crate) kinds: Vec<Kind>,
+    pub(crate) rates: Vec<f64>,
+    pub(crate) only: Vec<String>,
+    pub(crate) repetitions: usize,
+    pub(crate) csv: Option<PathBuf>,
+}
+
+/// Absent probes start at 2^40, and nobody has the memory for more keys than this.
+const MOST_KEYS: u64 = 10_000_000_000;
+
+pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Command> {
+    let mut arguments = arguments.into_iter();
+    let mut quick = false;
+    let (mut filters, mut build_file) = (false, false);
+    let (mut keys, mut kinds, mut rates, mut only) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut repetitions, mut csv) = (None, None);
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().with_context(|| format!("{argument} needs a value; see --help"));
+        match argument.as_str() {
+            "filters" => filters = true,
+            "build-file" => build_file = true,
+            "--quick" => quick = true,
+            "--list" => return Ok(Command::List),
+            "--help" | "-h" => return Ok(Command::Help),
+            "--keys" => keys = list(&value()?, number)?,
+            "--kind" => kinds = list(&value()?, Kind::parse)?,
+            "--fpr" => rates = list(&value()?, rate)?,
+            "--only" => only = list(&value()?, |name| Ok(name.to_owned()))?,
+            "--repetitions" => repetitions = Some(number(&value()?)? as usize),
+            "--csv" => csv = Some(PathBuf::from(value()?)),
+            _ => bail!("unknown argument {argument:?}; see --help"),
+        }
+    }
+    let size = Size { quick };
+    if keys.is_empty() {
+        keys = if quick { vec![10_000] } else { vec![100_000, 1_000_000, 10_000_000] };
+    }
+    if kinds.is_empty() {
+        kinds = vec![Kind::U64, Kind::Url];
+    }
+    if rates.is_empty() {
+        rates = vec![0.01, 0.001];
+    }
+    Ok(Command::Run(Options {
+        filters: filters || !build_file,
+        build_file: build_file || !filters,
+        size,
+        keys,
+        kinds,
+        rates,
+        only,
+        repetitions: repetitions.unwrap_or(size.repetitions()),
+        csv,
+    }))
+}
+
+fn list<T>(text: &str, item: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> {
+    text.split(',').map(|part| item(part.trim())).collect()
+}
+
+/// `2500`, `100k`, `10M`.
+fn number(text: &str) -> Result<u64> {
+    let (digits, factor) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1_000),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1_000_000),
+        _ => (text, 1),
+    };
+    let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(factor));
+    let number = number.with_context(|| format!("{text:?} is not a number such as 2500, 100k or 10M"))?;
+    ensure!((1..=MOST_KEYS).contains(&number), "{text:?} is not between 1 and {MOST_KEYS}");
+    Ok(number)
+}
+
+/// `1%` or `0.01`.
+fn rate(text: &str) -> Result<f64> {
+    let (digits, factor) = text.strip_suffix('%').map_or((text, 1.0), |digits| (digits, 0.01));
+    let rate = digits.parse::<f64>().with_context(|| format!("{text:?} is not a rate such as 1% or 0.01"))?;
+    let rate = rate * factor;
+    ensure!(rate > 0.0 && rate < 0.5, "{text:?} is not a rate between 0 and 50%");
+    Ok(rate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(line: &str) -> Result<Command> {
+        parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    fn options(line: &str) -> Options {
+        match run(line) {
+            Ok(Command::Run(options)) => options,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn lists_units_and_percentages_are_read() {
+        let read =
+            options("filters --keys 100k,10M,77 --kind url --fpr 1%,0.001 --only sbbf,mayhap --csv x.csv");
+        assert_eq!(read.keys, [100_000, 10_000_000, 77]);
+        assert_eq!(read.kinds, [Kind::Url]);
+        assert_eq!(read.rates, [0.01, 0.001]);
+        assert_eq!(read.only, ["sbbf", "mayhap"]);
+        assert_eq!(read.csv, Some(PathBuf::from("x.csv")));
+        assert!(read.filters && !read.build_file);
+    }
+
+    #[test]
+    fn without_a_name_everything_runs() {
+        let read = options("--quick");
+        assert!(read.filters && read.build_file && read.size.quick);
+        assert_eq!((read.keys, read.repetitions), (vec![10_000], 1));
+        assert_eq!(options("").repetitions, 5);
+        assert!(options("build-file").build_file && !options("build-file").filters);
+    }
+
+    #[test]
+    fn what_is_not_understood_is_named() {
+        let complaint = |line| run(line).unwrap_err().to_string();
+        assert_eq!(complaint("--keys"), "--keys needs a value; see --help");
+        assert_eq!(complaint("--keys 1G"), "\"1G\" is not a number such as 2500, 100k or 10M");
+        assert_eq!(complaint("--keys 0"), "\"0\" is not between 1 and 10000000000");
+        assert_eq!(complaint("--fpr 120%"), "\"120%\" is not a rate between 0 and 50%");
+        assert_eq!(complaint("--kind uuid"), "unknown kind of keys \"uuid\"; there are u64 and url");
+        assert_eq!(complaint("filter"), "unknown argument \"filter\"; see --help");
+    }
+}

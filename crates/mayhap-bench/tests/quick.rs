@@ -1,0 +1,80 @@
+//! The harness itself, once at a tiny size: every contender runs, keeps its keys and its rate.
+
+use std::fs;
+use std::process::Command;
+
+/// The columns that are looked at; the order is the file's.
+struct Line<'a> {
+    contender: &'a str,
+    role: &'a str,
+    operation: &'a str,
+    asked: f64,
+    fpr: Option<f64>,
+    lost: Option<u64>,
+}
+
+fn read(csv: &str) -> Vec<Line<'_>> {
+    let mut lines = csv.lines().skip_while(|line| line.starts_with('#'));
+    let columns: Vec<&str> = lines.next().expect("a heading").split(',').collect();
+    let column = |name: &str| columns.iter().position(|column| *column == name).expect(name);
+    let (contender, role, operation) = (column("contender"), column("role"), column("operation"));
+    let (asked, fpr, lost) = (column("fpr_asked"), column("fpr"), column("lost"));
+    lines
+        .map(|line| {
+            let fields: Vec<&str> = line.split(',').collect();
+            assert_eq!(fields.len(), columns.len(), "{line}");
+            Line {
+                contender: fields[contender],
+                role: fields[role],
+                operation: fields[operation],
+                asked: fields[asked].parse().unwrap(),
+                fpr: fields[fpr].parse().ok(),
+                lost: fields[lost].parse().ok(),
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn every_contender_runs_and_keeps_its_promise() {
+    let folder = tempfile::tempdir().unwrap();
+    let csv = folder.path().join("quick.csv");
+    let output = Command::new(env!("CARGO_BIN_EXE_mayhap-bench"))
+        .args(["filters", "--quick", "--csv"])
+        .arg(&csv)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    for part in ["u64 keys, n = 10k, fpr asked 1%", "url keys, n = 10k, fpr asked 0.1%", "vs sbbf foldhash"] {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+
+    let csv = fs::read_to_string(&csv).unwrap();
+    let lines = read(&csv);
+    for name in ["mayhap bloom", "sbbf foldhash", "fastbloom foldhash", "limit lines loop"] {
+        let hits = lines.iter().filter(|line| line.contender == name && line.operation == "hit");
+        assert_eq!(hits.count(), 4, "{name}: two kinds of keys at two rates");
+    }
+    for line in lines.iter().filter(|line| line.role != "limit") {
+        let (fpr, lost) = (line.fpr.expect("measured"), line.lost.expect("counted"));
+        // Fingerprints of 8 bits whatever is asked, and a full table forgets: as it says itself.
+        if line.contender.starts_with("cuckoofilter") {
+            continue;
+        }
+        assert_eq!(lost, 0, "{} denied a key that was inserted", line.contender);
+        // 10 false positives are expected at the lower rate; 40 never come by chance.
+        assert!(fpr <= 4.0 * line.asked, "{} errs at {fpr}, asked {}", line.contender, line.asked);
+    }
+}
+
+#[test]
+fn an_unknown_contender_is_named() {
+    let output = Command::new(env!("CARGO_BIN_EXE_mayhap-bench"))
+        .args(["filters", "--only", "sbff"])
+        .output()
+        .unwrap();
+    assert!(!output.status.success());
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(text.contains("no contender has \"sbff\" in its name; there are: mayhap bloom,"), "{text}");
+}
