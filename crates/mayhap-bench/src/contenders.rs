@@ -151,7 +151,6 @@ fn count_batches<K>(keys: &[K], mut ask: impl FnMut(&[K], &mut Vec<bool>)) -> u6
 /// Everybody, for one task.
 pub(crate) fn table<'k, K: BenchKey + 'k>(task: Task) -> Vec<Contender<'k, K>> {
     let mut table = ours(task);
-    #[cfg(any())]
     table.extend(blocked(task));
     table.extend(bloom_peers(task));
     table.extend(slot_peers(task));
@@ -203,10 +202,7 @@ fn ours<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<'k,
     ]
 }
 
-/// The family `blocked`, written against the interface it is going to have. To wire it: delete the two
-/// `cfg(any())`, here and in [`table`], and adjust the calls. Keys go in and are asked one by one, and by
-/// the key-level batch methods (`insert_u64s` and `contains_u64s` where they are for numbers only).
-#[cfg(any())]
+/// The family `blocked` in both layouts, one key at a time and by its batch methods.
 fn blocked<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<'k, K>> {
     use mayhap::{Blocked, Layout};
 
@@ -236,11 +232,11 @@ fn blocked<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<
                     Role::Ours { floor: LINES },
                     move |keys| {
                         let mut blocked = make();
-                        blocked.insert_keys(keys);
+                        blocked.insert_all(keys);
                         blocked
                     },
                     |blocked: &Blocked, keys| {
-                        count_batches(keys, |batch, hits| blocked.contains_keys(batch, hits))
+                        count_batches(keys, |batch, hits| blocked.contains_all(batch, hits))
                     },
                     bytes,
                 ),

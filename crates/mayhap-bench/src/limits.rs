@@ -10,7 +10,7 @@
 //! Each comes as a plain loop, whose loads the processor overlaps by itself, and in batches with prefetches.
 
 use mayhap::bits::Words;
-use mayhap::{Hashing, positions};
+use mayhap::{Hashing, limit, positions};
 
 use crate::keys::BenchKey;
 
@@ -46,35 +46,12 @@ pub(crate) fn probes<K: BenchKey>(words: &Words, keys: &[K], probes: u32) -> u64
     })
 }
 
-pub(crate) use prefetched::{prefetched_lines, prefetched_probes};
-
-/// A prefetch is unsafe code, which this crate may not have: the library's module `limit` does it.
-///
-/// To wire it: delete the stand-in below and the `cfg` here. Nothing else changes. A `touch_lines` that
-/// takes `&[impl Key]` would serve URLs, too: then `prefetched_lines` takes `&[K]`.
-#[cfg(any())]
-mod prefetched {
-    use mayhap::bits::Words;
-    use mayhap::limit;
-
-    pub(crate) fn prefetched_lines(words: &Words, keys: &[u64]) -> Option<u64> {
-        Some(limit::touch_lines(words, keys))
-    }
-
-    pub(crate) fn prefetched_probes(words: &Words, keys: &[u64], probes: u32) -> Option<u64> {
-        Some(limit::touch_probes(words, keys, probes))
-    }
+/// One load per key, in batches. A prefetch is unsafe code, which this crate may not have: the library does it.
+pub(crate) fn prefetched_lines(words: &Words, keys: &[u64]) -> Option<u64> {
+    Some(limit::touch_lines(words, keys))
 }
 
-/// The stand-in: the library has no such functions yet, and a row that is not there says so.
-mod prefetched {
-    use mayhap::bits::Words;
-
-    pub(crate) fn prefetched_lines(_: &Words, _: &[u64]) -> Option<u64> {
-        None
-    }
-
-    pub(crate) fn prefetched_probes(_: &Words, _: &[u64], _: u32) -> Option<u64> {
-        None
-    }
+/// `probes` loads per key, in batches.
+pub(crate) fn prefetched_probes(words: &Words, keys: &[u64], probes: u32) -> Option<u64> {
+    Some(limit::touch_probes(words, keys, probes))
 }

@@ -49,6 +49,8 @@ pub mod error;
 pub mod family;
 pub mod filters;
 pub mod hash;
+#[doc(hidden)]
+pub mod limit;
 pub mod math;
 pub mod probing;
 pub mod registry;

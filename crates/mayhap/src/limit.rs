@@ -1,0 +1,43 @@
+//! What no filter can be faster than, for benchmarks: the same digest, prefetch and load, without the filter.
+
+use crate::batch::pipeline;
+use crate::bits::Words;
+use crate::hash::{Digest, Hashing, Key};
+use crate::probing::{positions, reduce};
+use crate::simd::prefetch;
+
+/// Hashes each key, asks for the cache line that the digest chooses, and loads one word from it: what a filter
+/// with one cache line per key cannot avoid. Returns a sum, so that nothing is left out.
+pub fn touch_lines<K: Key>(words: &Words, keys: &[K]) -> u64 {
+    let words = words.as_slice();
+    let lines = words.len() as u64 / 8;
+    let place = |half: u64| reduce(half, lines) as usize * 8;
+    let mut sum = 0u64;
+    let hash = |key: &K| Hashing::default().half_of(key);
+    pipeline(
+        &mut sum,
+        keys,
+        hash,
+        |_, half| prefetch(words, place(half)),
+        |sum, halves| {
+            halves.iter().for_each(|&half| *sum = sum.wrapping_add(words[place(half)]));
+        },
+    );
+    sum
+}
+
+/// The same for `probes` positions of a classic filter.
+pub fn touch_probes<K: Key>(words: &Words, keys: &[K], probes: u32) -> u64 {
+    let words = words.as_slice();
+    let bits = words.len() as u64 * 64;
+    let places = |digest: Digest| positions(digest, probes, bits).map(|position| (position / 64) as usize);
+    let mut sum = 0u64;
+    let hash = |key: &K| Hashing::default().digest_of(key);
+    let ahead = |_: &u64, digest: Digest| places(digest).for_each(|place| prefetch(words, place));
+    pipeline(&mut sum, keys, hash, ahead, |sum, digests| {
+        for &digest in digests {
+            *sum = places(digest).fold(*sum, |sum, place| sum.wrapping_add(words[place]));
+        }
+    });
+    sum
+}
