@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::bytes::{Bytes, ExclusiveBytes, Owner};
+use crate::simd::Memory;
 
 /// The allocator said no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,54 +43,9 @@ pub const fn words_for(bits: u64) -> u64 {
 pub struct Words(Storage);
 
 enum Storage {
-    Owned(Lines),
-    #[cfg(all(feature = "std", target_os = "linux"))]
-    Huge(memmap2::MmapMut),
+    Own(Memory),
     Shared(Bytes),
     InPlace(Box<dyn ExclusiveBytes>),
-}
-
-/// Words per cache line.
-const LINE: usize = 8;
-
-/// From this many bytes on, huge pages are asked for: two of them, so that at least one fits whatever
-/// the alignment.
-#[cfg(all(feature = "std", target_os = "linux"))]
-const HUGE_FROM: u64 = 4 << 20;
-
-/// Words from a cache line's start on, in a box that is a little larger.
-struct Lines {
-    words: Box<[u64]>,
-    start: usize,
-    len: usize,
-}
-
-impl Lines {
-    fn zeroed(len: usize) -> Option<Self> {
-        if len > isize::MAX as usize / 8 - LINE {
-            return None;
-        }
-        let words: Box<[u64]> = bytemuck::allocation::try_zeroed_slice_box(len + LINE).ok()?;
-        let start = words.as_ptr().align_offset(8 * LINE).min(LINE);
-        Some(Self { words, start, len })
-    }
-
-    #[inline]
-    fn as_slice(&self) -> &[u64] {
-        &self.words[self.start..self.start + self.len]
-    }
-
-    #[inline]
-    fn as_mut_slice(&mut self) -> &mut [u64] {
-        &mut self.words[self.start..self.start + self.len]
-    }
-}
-
-impl From<Box<[u64]>> for Lines {
-    fn from(words: Box<[u64]>) -> Self {
-        let len = words.len();
-        Self { words, start: 0, len }
-    }
 }
 
 impl Words {
@@ -100,15 +56,7 @@ impl Words {
     pub fn zeroed(words: u64) -> Result<Self, OutOfMemory> {
         let refused = OutOfMemory { bytes: words.saturating_mul(8) };
         let length = usize::try_from(words).map_err(|_| refused)?;
-        #[cfg(all(feature = "std", target_os = "linux"))]
-        if refused.bytes >= HUGE_FROM {
-            let bytes = length.checked_mul(8).ok_or(refused)?;
-            let map = memmap2::MmapMut::map_anon(bytes).map_err(|_| refused)?;
-            // A wish, not a need: a kernel without huge pages serves small ones.
-            let _ = map.advise(memmap2::Advice::HugePage);
-            return Ok(Self(Storage::Huge(map)));
-        }
-        Lines::zeroed(length).map(|lines| Self(Storage::Owned(lines))).ok_or(refused)
+        Memory::zeroed(length).map(|memory| Self(Storage::Own(memory))).ok_or(refused)
     }
 
     /// A private copy.
@@ -116,6 +64,14 @@ impl Words {
         let mut copy = Self::zeroed(words.len() as u64).expect("memory for a copy");
         copy.as_mut_slice().copy_from_slice(words);
         copy
+    }
+
+    /// The memory; that of a copy, if the words lie in somebody's bytes.
+    pub(super) fn into_memory(self) -> Memory {
+        match self.0 {
+            Storage::Own(memory) => memory,
+            Storage::Shared(_) | Storage::InPlace(_) => self.clone().into_memory(),
+        }
     }
 
     /// The words that lie in little-endian bytes; `None` if those are not whole words.
@@ -127,9 +83,11 @@ impl Words {
         let in_place =
             cfg!(target_endian = "little") && bytemuck::try_cast_slice::<u8, u64>(bytes.as_slice()).is_ok();
         if !in_place {
-            let words = bytes.as_slice().chunks_exact(8);
-            let words = words.map(|word| u64::from_le_bytes(word.try_into().expect("chunks of 8")));
-            return Some(words.collect::<Box<[u64]>>().into());
+            let mut copy = Self::zeroed(bytes.len() as u64 / 8).expect("memory for a copy");
+            for (word, bytes) in copy.as_mut_slice().iter_mut().zip(bytes.as_slice().as_chunks().0) {
+                *word = u64::from_le_bytes(*bytes);
+            }
+            return Some(copy);
         }
         Some(Self(match bytes.0 {
             Owner::Shared { .. } => Storage::Shared(bytes),
@@ -139,27 +97,45 @@ impl Words {
 
     /// The words.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn as_slice(&self) -> &[u64] {
         match &self.0 {
-            Storage::Owned(lines) => lines.as_slice(),
-            #[cfg(all(feature = "std", target_os = "linux"))]
-            Storage::Huge(map) => bytemuck::cast_slice(map),
+            Storage::Own(memory) => memory.as_slice(),
+            _ => self.foreign(),
+        }
+    }
+
+    /// The words in somebody's bytes: out of the way of those that are our own.
+    #[cold]
+    #[inline(never)]
+    fn foreign(&self) -> &[u64] {
+        match &self.0 {
+            Storage::Own(memory) => memory.as_slice(),
             Storage::Shared(bytes) => bytemuck::cast_slice(bytes.as_slice()),
             Storage::InPlace(bytes) => bytemuck::cast_slice((**bytes).as_ref()),
         }
     }
 
     /// The words, to be written. Shared ones are copied the first time.
-    #[inline]
+    #[inline(always)]
     pub fn as_mut_slice(&mut self) -> &mut [u64] {
+        if !matches!(self.0, Storage::Own(_)) {
+            return self.foreign_mut();
+        }
+        match &mut self.0 {
+            Storage::Own(memory) => memory.as_mut_slice(),
+            _ => unreachable!("returned above"),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn foreign_mut(&mut self) -> &mut [u64] {
         if let Storage::Shared(bytes) = &self.0 {
             *self = Self::copy_of(bytemuck::cast_slice(bytes.as_slice()));
         }
         match &mut self.0 {
-            Storage::Owned(lines) => lines.as_mut_slice(),
-            #[cfg(all(feature = "std", target_os = "linux"))]
-            Storage::Huge(map) => bytemuck::cast_slice_mut(map),
+            Storage::Own(memory) => memory.as_mut_slice(),
             Storage::InPlace(bytes) => bytemuck::cast_slice_mut((**bytes).as_mut()),
             Storage::Shared(_) => unreachable!("copied above"),
         }
@@ -194,15 +170,26 @@ impl Words {
     }
 }
 
-impl From<Box<[u64]>> for Words {
-    fn from(words: Box<[u64]>) -> Self {
-        Self(Storage::Owned(words.into()))
+impl From<Memory> for Words {
+    fn from(memory: Memory) -> Self {
+        Self(Storage::Own(memory))
     }
 }
 
+/// A copy, which starts on a cache line.
+///
+/// # Panics
+/// If there is no memory for it.
+impl From<&[u64]> for Words {
+    fn from(words: &[u64]) -> Self {
+        Self::copy_of(words)
+    }
+}
+
+/// A copy, as of a slice.
 impl From<Vec<u64>> for Words {
     fn from(words: Vec<u64>) -> Self {
-        words.into_boxed_slice().into()
+        Self::copy_of(&words)
     }
 }
 
@@ -224,9 +211,7 @@ impl Eq for Words {}
 impl fmt::Debug for Words {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.0 {
-            Storage::Owned(_) => "owned",
-            #[cfg(all(feature = "std", target_os = "linux"))]
-            Storage::Huge(_) => "owned, huge pages",
+            Storage::Own(_) => "owned",
             Storage::Shared(_) => "shared",
             Storage::InPlace(_) => "in place",
         };
@@ -253,14 +238,14 @@ mod tests {
         assert!(matches!(words.0, Storage::Shared(_)) || cfg!(target_endian = "big"));
         assert_eq!(words.as_slice(), [1, 0x8000_0000_0000_0002]);
         words.as_mut_slice()[0] = 3;
-        assert!(matches!(words.0, Storage::Owned(_)));
+        assert!(matches!(words.0, Storage::Own(_)));
         assert_eq!(words.count_ones(), 4);
     }
 
     #[test]
     fn unaligned_bytes_are_copied() {
         let words = Words::from_bytes(bytes_at(1)).unwrap();
-        assert!(matches!(words.0, Storage::Owned(_)));
+        assert!(matches!(words.0, Storage::Own(_)));
         assert_eq!(words.as_slice(), [1, 0x8000_0000_0000_0002]);
         assert!(Words::from_bytes(Bytes::from(vec![0; 9])).is_none());
     }

@@ -48,7 +48,7 @@ use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make
 use crate::hash::{Digest, Hashing, Key};
 use crate::math::{self, BlockShape};
 use crate::probing::{Probing, reduce};
-use crate::simd::{self, Kernels, Shape};
+use crate::simd::{self, Part, Single};
 use crate::spec::{BLOCK_SHAPES, BlockedSize, Layout, MAX_BITS, Plan, Spec, blocked_rate};
 use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, SharedInsert};
 use crate::wire::{Fields, Frame, Writer};
@@ -83,17 +83,6 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
     Ok(Plan { capacity, fpr_asked, fpr, bits: blocks * shape.bits(), probes: Some(shape.probes()) })
 }
 
-/// Filters smaller than this stay in the second-level cache, where prefetching brings nothing.
-const PREFETCH_FROM_WORDS: usize = 128 * 1024 / 8;
-
-/// The rounds of a line; a split block has no choice.
-fn rounds(shape: BlockShape) -> Shape {
-    match shape {
-        BlockShape::Line { full, half } => Shape { full, half },
-        BlockShape::Split => Shape { full: 1, half: false },
-    }
-}
-
 fn words_of(size: &BlockedSize) -> u64 {
     size.blocks * size.shape.bits() / 64
 }
@@ -108,6 +97,8 @@ pub struct Blocked {
     inserted: Option<u64>,
     /// Set bits, if somebody has counted them since the last change: inserting a line at a time does not.
     ones: Option<u64>,
+    /// For keys that come one by one.
+    single: Single,
 }
 
 /// Two filters are equal if they give the same answer to every key: same size, shape, hashing and bits.
@@ -133,7 +124,8 @@ impl Blocked {
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
         let (size, hashing) = (spec.blocked()?, spec.hashed()?);
         let words = Words::zeroed(words_of(&size))?;
-        Ok(Self { words, size, hashing, inserted: Some(0), ones: Some(0) })
+        let single = simd::single(size.shape);
+        Ok(Self { words, size, hashing, inserted: Some(0), ones: Some(0), single })
     }
 
     /// Inserts a key.
@@ -152,26 +144,14 @@ impl Blocked {
 
     #[inline]
     fn has(&self, half: u64) -> bool {
-        let words = self.words.as_slice();
-        match self.size.shape {
-            BlockShape::Line { full, half: even } => {
-                simd::contains_line(words.as_chunks().0, half, Shape { full, half: even })
-            }
-            BlockShape::Split => simd::contains_split(words.as_chunks().0, half),
-        }
+        self.single.contains(self.words.as_slice(), half)
     }
 
     #[inline]
     fn set(&mut self, half: u64) -> Insertion {
         self.ones = None;
         self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
-        let words = self.words.as_mut_slice();
-        Insertion::new_if(match self.size.shape {
-            BlockShape::Line { full, half: even } => {
-                simd::insert_line(words.as_chunks_mut().0, half, Shape { full, half: even })
-            }
-            BlockShape::Split => simd::insert_split(words.as_chunks_mut().0, half),
-        })
+        Insertion::new_if(self.single.insert(self.words.as_mut_slice(), half))
     }
 
     /// Asks for many keys, several at a time in flight; appends one answer each.
@@ -195,28 +175,24 @@ impl Blocked {
 
     #[inline(always)]
     fn ask<K>(&self, keys: &[K], hash: impl Fn(&K) -> u64, hits: &mut Vec<bool>) {
-        let (kernels, shape) = (Kernels::best(), self.size.shape);
         let start = hits.len();
         hits.resize(start + keys.len(), false);
-        let mut left = &mut hits[start..];
-        let mut next = move |len: usize| left.split_off_mut(..len).expect("one answer per key");
-        let mut words = self.words.as_slice();
-        let ahead = prefetcher(words, shape);
-        match shape {
-            BlockShape::Line { .. } => pipeline(&mut words, keys, hash, ahead, |words, halves| {
-                (kernels.contains_lines)(words.as_chunks().0, halves, rounds(shape), next(halves.len()));
-            }),
-            BlockShape::Split => pipeline(&mut words, keys, hash, ahead, |words, halves| {
-                (kernels.contains_splits)(words.as_chunks().0, halves, rounds(shape), next(halves.len()));
-            }),
-        }
+        simd::contains_all(self.words.as_slice(), self.size.shape, keys, hash, &mut hits[start..]);
     }
 
     #[inline(always)]
-    fn put<K>(&mut self, keys: &[K], hash: impl Fn(&K) -> u64, mut told: impl FnMut(&[bool])) {
+    fn put<K>(&mut self, keys: &[K], hash: impl Fn(&K) -> u64, told: impl FnMut(bool)) {
         self.ones = None;
         self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
-        put_into(self.words.as_mut_slice(), self.size.shape, keys, hash, &mut told);
+        let whole = Part { first: 0, total: self.size.blocks };
+        simd::insert_all(self.words.as_mut_slice(), whole, self.size.shape, keys, hash, told);
+    }
+
+    /// The same, telling of each key whether it was new.
+    #[inline(always)]
+    fn put_telling<K>(&mut self, keys: &[K], hash: impl Fn(&K) -> u64, outcomes: &mut Vec<Insertion>) {
+        outcomes.reserve(keys.len());
+        self.put(keys, hash, |new| outcomes.push(Insertion::new_if(new)));
     }
 
     /// Forgets all keys.
@@ -388,47 +364,8 @@ impl Blocked {
         // The rate at capacity takes milliseconds; a capacity that nobody could have asked for takes none.
         let fpr = blocked_rate((shape, capacity, blocks));
         let size = BlockedSize { capacity, blocks, shape, fpr_asked, fpr };
-        Ok(Self { words, size, hashing, inserted: frame.header.inserted, ones })
-    }
-}
-
-/// Asks for the block of a key, where that pays.
-#[inline(always)]
-fn prefetcher(words: &[u64], shape: BlockShape) -> impl Fn(&&[u64], u64) + use<> {
-    let blocks = words.len() as u64 * 64 / shape.bits();
-    let stride = (shape.bits() / 64) as usize;
-    let pays = words.len() >= PREFETCH_FROM_WORDS;
-    move |words, half| {
-        if pays {
-            simd::prefetch(words, reduce(half, blocks) as usize * stride);
-        }
-    }
-}
-
-/// Inserts keys into the blocks of a whole filter.
-#[inline(always)]
-fn put_into<K>(
-    mut words: &mut [u64],
-    shape: BlockShape,
-    keys: &[K],
-    hash: impl Fn(&K) -> u64,
-    told: &mut impl FnMut(&[bool]),
-) {
-    let kernels = Kernels::best();
-    let ahead = prefetcher(words, shape);
-    let ahead = |words: &&mut [u64], half: u64| ahead(&&**words, half);
-    let mut new = [false; crate::batch::BATCH];
-    match shape {
-        BlockShape::Line { .. } => pipeline(&mut words, keys, hash, ahead, |words, halves| {
-            let new = &mut new[..halves.len()];
-            (kernels.insert_lines)(words.as_chunks_mut().0, halves, rounds(shape), new);
-            told(new);
-        }),
-        BlockShape::Split => pipeline(&mut words, keys, hash, ahead, |words, halves| {
-            let new = &mut new[..halves.len()];
-            (kernels.insert_splits)(words.as_chunks_mut().0, halves, rounds(shape), new);
-            told(new);
-        }),
+        let single = simd::single(size.shape);
+        Ok(Self { words, size, hashing, inserted: frame.header.inserted, ones, single })
     }
 }
 
@@ -460,8 +397,7 @@ impl Insert for Blocked {
     }
 
     fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
-        let mut told = |new: &[bool]| outcomes.extend(new.iter().map(|&new| Insertion::new_if(new)));
-        self.put(digests, |digest| digest.a, &mut told);
+        self.put_telling(digests, |digest| digest.a, outcomes);
         Ok(())
     }
 }
@@ -517,8 +453,7 @@ impl AnyFilter for Blocked {
 
     fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
         let hashing = self.hashing;
-        let mut told = |new: &[bool]| outcomes.extend(new.iter().map(|&new| Insertion::new_if(new)));
-        self.put(keys, |key| hashing.half_of(key), &mut told);
+        self.put_telling(keys, |key| hashing.half_of(key), outcomes);
         Ok(())
     }
 
@@ -603,8 +538,7 @@ impl AtomicBlocked {
         let words = self.words.as_slice();
         match self.size.shape {
             BlockShape::Line { full, half: even } => {
-                let (lines, mask) =
-                    (words.as_chunks::<8>().0, simd::line_mask(half, Shape { full, half: even }));
+                let (lines, mask) = (words.as_chunks::<8>().0, simd::line_mask(half, full, even));
                 lines[simd::place(lines, half)].iter().zip(mask).all(|(word, mask)| each(word, mask))
             }
             BlockShape::Split => {
@@ -618,7 +552,9 @@ impl AtomicBlocked {
     #[must_use]
     pub fn into_blocked(self) -> Blocked {
         let inserted = Some(self.inserted.into_inner());
-        Blocked { words: self.words.into(), size: self.size, hashing: self.hashing, inserted, ones: None }
+        let (size, hashing) = (self.size, self.hashing);
+        let single = simd::single(size.shape);
+        Blocked { words: self.words.into(), size, hashing, inserted, ones: None, single }
     }
 }
 

@@ -923,7 +923,7 @@ impl From<Bloom> for AtomicBloom {
     fn from(bloom: Bloom) -> Self {
         let Bloom { words, size, hashing, inserted, .. } = bloom;
         let counted = inserted.is_some();
-        Self { words: (&words).into(), size, hashing, inserted: inserted.unwrap_or(0).into(), counted }
+        Self { words: words.into(), size, hashing, inserted: inserted.unwrap_or(0).into(), counted }
     }
 }
 

@@ -1,131 +1,100 @@
-//! What needs a machine's own instructions. The only folder of the library that may be unsafe.
+//! What needs a machine's own instructions, or raw memory. The only folder of the library that may be unsafe.
 //!
-//! [`portable`] is the definition; every other file implements the same operations for one instruction
-//! set. The choice is made once per batch: [`Kernels::best`].
+//! [`portable`] is the definition; every other file of instructions implements the same operations for one
+//! instruction set. The choice is made once per batch, and once per filter for single keys.
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+mod blocks;
+mod memory;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
 
-pub(crate) use portable::{Line, Shape, Split, line_mask, place, split_mask};
+pub(crate) use blocks::{Part, Single, place};
+pub(crate) use memory::{AtomicMemory, Memory};
+pub(crate) use portable::{line_mask, split_mask};
+
+use crate::math::BlockShape;
 
 /// Asks for the cache line of `slice[index]` before it is needed. Out of range is no error: nothing
 /// happens, since a prefetch never changes an answer.
 #[inline(always)]
 pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
+    // A wrapping address needs no check and is never read.
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    let address = slice.as_ptr().wrapping_add(index);
     #[cfg(target_arch = "x86_64")]
-    if let Some(element) = slice.get(index) {
+    {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: the pointer comes from a reference, so it is valid; the instruction reads nothing
-        // into the program, and SSE is part of x86-64.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(core::ptr::from_ref(element).cast()) }
+        // SAFETY: the instruction reads nothing into the program and takes any address; SSE is part of x86-64.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) }
     }
     #[cfg(target_arch = "aarch64")]
-    if let Some(element) = slice.get(index) {
-        // SAFETY: as above; the instruction only hints.
-        unsafe {
-            core::arch::asm!("prfm pldl1keep, [{0}]", in(reg) core::ptr::from_ref(element), options(nostack, readonly));
-        }
+    // SAFETY: as above; the instruction only hints.
+    unsafe {
+        core::arch::asm!("prfm pldl1keep, [{0}]", in(reg) address, options(nostack, readonly));
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = (slice, index);
 }
 
-/// Asks for one key. With AVX2 at hand the call is not inlined, and still takes half the time
-/// of plain code (6 ns instead of 12, at 100,000 keys).
-#[inline]
-pub(crate) fn contains_line(lines: &[Line], half: u64, shape: Shape) -> bool {
+/// Asks for many keys by the first halves of their digests; one answer each.
+#[inline(always)]
+pub(crate) fn contains_all<K>(
+    words: &[u64],
+    shape: BlockShape,
+    keys: &[K],
+    hash: impl Fn(&K) -> u64,
+    hits: &mut [bool],
+) {
     #[cfg(target_arch = "x86_64")]
     if avx2::is_available() {
-        // SAFETY: AVX2 was detected.
-        return unsafe { avx2::contains_line(lines, half, shape) };
+        // SAFETY: the instructions were detected.
+        return unsafe { avx2::contains_all(words, shape, keys, hash, hits) };
     }
-    portable::contains_line(lines, half, shape)
+    #[cfg(target_arch = "aarch64")]
+    return neon::contains_all(words, shape, keys, hash, hits);
+    #[cfg(not(target_arch = "aarch64"))]
+    portable::contains_all(words, shape, keys, hash, hits);
 }
 
-/// Inserts one key, and says whether it was new.
-#[inline]
-pub(crate) fn insert_line(lines: &mut [Line], half: u64, shape: Shape) -> bool {
+/// Inserts many keys that all belong into this part of the blocks; tells of each whether it was new.
+#[inline(always)]
+pub(crate) fn insert_all<K>(
+    words: &mut [u64],
+    part: Part,
+    shape: BlockShape,
+    keys: &[K],
+    hash: impl Fn(&K) -> u64,
+    told: impl FnMut(bool),
+) {
     #[cfg(target_arch = "x86_64")]
     if avx2::is_available() {
-        // SAFETY: AVX2 was detected.
-        return unsafe { avx2::insert_line(lines, half, shape) };
+        // SAFETY: the instructions were detected.
+        return unsafe { avx2::insert_all(words, part, shape, keys, hash, told) };
     }
-    portable::insert_line(lines, half, shape)
+    #[cfg(target_arch = "aarch64")]
+    return neon::insert_all(words, part, shape, keys, hash, told);
+    #[cfg(not(target_arch = "aarch64"))]
+    portable::insert_all(words, part, shape, keys, hash, told);
 }
 
-/// Asks for one key.
-#[inline]
-pub(crate) fn contains_split(splits: &[Split], half: u64) -> bool {
+/// What is done with single keys in blocks of a shape.
+pub(crate) fn single(shape: BlockShape) -> Single {
     #[cfg(target_arch = "x86_64")]
     if avx2::is_available() {
-        // SAFETY: AVX2 was detected.
-        return unsafe { avx2::contains_split(splits, half) };
+        // SAFETY: the instructions were detected.
+        return unsafe { avx2::single(shape) };
     }
-    portable::contains_split(splits, half)
-}
-
-/// Inserts one key, and says whether it was new.
-#[inline]
-pub(crate) fn insert_split(splits: &mut [Split], half: u64) -> bool {
-    #[cfg(target_arch = "x86_64")]
-    if avx2::is_available() {
-        // SAFETY: AVX2 was detected.
-        return unsafe { avx2::insert_split(splits, half) };
-    }
-    portable::insert_split(splits, half)
-}
-
-/// Asks for many keys: the lines, the first halves of the digests, the shape, one answer each.
-type Contains<B> = fn(&[B], &[u64], Shape, &mut [bool]);
-/// Inserts many keys; the answer is whether a key was new.
-type Insert<B> = fn(&mut [B], &[u64], Shape, &mut [bool]);
-
-/// One implementation of all operations on blocks.
-#[derive(Clone, Copy)]
-pub(crate) struct Kernels {
-    /// For tests and reports.
-    #[cfg_attr(not(test), allow(dead_code))]
-    pub(crate) name: &'static str,
-    pub(crate) contains_lines: Contains<Line>,
-    pub(crate) insert_lines: Insert<Line>,
-    pub(crate) contains_splits: Contains<Split>,
-    pub(crate) insert_splits: Insert<Split>,
-}
-
-const PORTABLE: Kernels = Kernels {
-    name: "portable",
-    contains_lines: portable::contains_lines,
-    insert_lines: portable::insert_lines,
-    contains_splits: portable::contains_splits,
-    insert_splits: portable::insert_splits,
-};
-
-impl Kernels {
-    /// The fastest that this machine can run.
-    #[inline]
-    pub(crate) fn best() -> Self {
-        #[cfg(target_arch = "x86_64")]
-        if avx2::is_available() {
-            return avx2::KERNELS;
-        }
-        #[cfg(target_arch = "aarch64")]
-        return neon::KERNELS;
-        #[allow(unreachable_code)]
-        PORTABLE
-    }
-
-    /// All that this machine can run, so that one test runs each against the definition.
-    #[cfg(test)]
-    pub(crate) fn available() -> alloc::vec::Vec<Self> {
-        let mut all = alloc::vec![PORTABLE];
-        if Self::best().name != PORTABLE.name {
-            all.push(Self::best());
-        }
-        all
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: NEON is part of every 64-bit ARM.
+    return unsafe { neon::single(shape) };
+    #[cfg(not(target_arch = "aarch64"))]
+    // SAFETY: plain code runs everywhere.
+    unsafe {
+        portable::single(shape)
     }
 }
 
@@ -133,42 +102,57 @@ impl Kernels {
 mod tests {
     use super::*;
     use crate::hash::Hashing;
+    use crate::spec::BLOCK_SHAPES;
     use alloc::vec;
     use alloc::vec::Vec;
 
+    fn halves(from: u64) -> Vec<u64> {
+        (from..from + 10_000).map(|key| Hashing::default().digest_of(key).a).collect()
+    }
+
+    /// Filters below and above the size from which on lines are prefetched.
     #[test]
-    fn every_kernel_does_what_the_portable_one_does() {
-        let halves: Vec<u64> = (0..10_000u64).map(|key| Hashing::default().digest_of(key).a).collect();
-        let absent: Vec<u64> =
-            (1 << 40..(1 << 40) + 10_000u64).map(|key| Hashing::default().digest_of(key).a).collect();
-        let shapes = [(0, true), (1, false), (1, true), (2, false), (2, true)];
-        for (full, half) in shapes {
-            let shape = Shape { full, half };
-            for blocks in [1, 7, 190] {
-                let mut expected: Option<(Vec<Line>, Vec<Split>, Vec<bool>)> = None;
-                for kernels in Kernels::available() {
-                    let (mut lines, mut splits) =
-                        (vec![Line::default(); blocks], vec![Split::default(); blocks]);
-                    let mut answers = vec![false; 4 * halves.len()];
-                    let (new_lines, rest) = answers.split_at_mut(halves.len());
-                    let (new_splits, rest) = rest.split_at_mut(halves.len());
-                    let (in_lines, in_splits) = rest.split_at_mut(halves.len());
-                    (kernels.insert_lines)(&mut lines, &halves[..2000], shape, &mut new_lines[..2000]);
-                    (kernels.insert_splits)(&mut splits, &halves[..2000], shape, &mut new_splits[..2000]);
-                    (kernels.contains_lines)(&lines, &halves[..2000], shape, &mut in_lines[..2000]);
-                    (kernels.contains_splits)(&splits, &halves[..2000], shape, &mut in_splits[..2000]);
-                    assert!(in_lines[..2000].iter().chain(&in_splits[..2000]).all(|&hit| hit));
-                    (kernels.contains_lines)(&lines, &absent, shape, in_lines);
-                    (kernels.contains_splits)(&splits, &absent, shape, in_splits);
-                    match &expected {
-                        None => expected = Some((lines, splits, answers)),
-                        Some(expected) => {
-                            assert_eq!((&lines, &splits), (&expected.0, &expected.1), "{}", kernels.name);
-                            assert!(answers == expected.2, "{} answers otherwise, {shape:?}", kernels.name);
-                        }
-                    }
+    fn the_best_kernels_do_what_the_portable_ones_do() {
+        let (present, absent) = (halves(0), halves(1 << 40));
+        for shape in BLOCK_SHAPES {
+            for blocks in [1, 7, 190, 5_000] {
+                let part = Part { first: 0, total: blocks };
+                let zeros = vec![0; (blocks * shape.bits() / 64) as usize];
+                let (mut plain, mut best, mut one_by_one) = (zeros.clone(), zeros.clone(), zeros);
+                let (mut new, mut new_best) = (vec![], vec![]);
+                let keys = &present[..2000];
+                portable::insert_all(&mut plain, part, shape, keys, |&half| half, |is_new| new.push(is_new));
+                insert_all(&mut best, part, shape, keys, |&half| half, |is_new| new_best.push(is_new));
+                let single = single(shape);
+                let new_single: Vec<bool> = keys.iter().map(|&h| single.insert(&mut one_by_one, h)).collect();
+                assert!(plain == best && plain == one_by_one, "{shape:?}, {blocks} blocks");
+                assert!(new == new_best && new == new_single, "{shape:?}, {blocks} blocks");
+                for asked in [&present, &absent] {
+                    let (mut hits, mut hits_best) = (vec![false; asked.len()], vec![false; asked.len()]);
+                    portable::contains_all(&plain, shape, asked, |&half| half, &mut hits);
+                    contains_all(&plain, shape, asked, |&half| half, &mut hits_best);
+                    let hits_single: Vec<bool> = asked.iter().map(|&h| single.contains(&plain, h)).collect();
+                    assert!(hits == hits_best && hits == hits_single, "{shape:?}, {blocks} blocks");
                 }
+                assert!(keys.iter().all(|&half| single.contains(&plain, half)));
             }
+        }
+    }
+
+    #[test]
+    fn parts_make_the_whole() {
+        let present = halves(0);
+        for shape in BLOCK_SHAPES {
+            let (total, stride) = (5_000, shape.bits() as usize / 64);
+            let mut whole = vec![0; 5_000 * stride];
+            insert_all(&mut whole, Part { first: 0, total }, shape, &present, |&half| half, |_| {});
+            let mut parts = vec![0; 5_000 * stride];
+            let (low, high) = parts.split_at_mut(1_234 * stride);
+            let (below, above): (Vec<u64>, Vec<u64>) =
+                present.iter().partition(|&&half| crate::probing::reduce(half, total) < 1_234);
+            insert_all(low, Part { first: 0, total }, shape, &below, |&half| half, |_| {});
+            insert_all(high, Part { first: 1_234, total }, shape, &above, |&half| half, |_| {});
+            assert!(whole == parts, "{shape:?}");
         }
     }
 }

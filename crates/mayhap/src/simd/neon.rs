@@ -6,11 +6,7 @@ use core::arch::aarch64::{
     vst1q_u64, vsubq_u64,
 };
 
-use super::Kernels;
-use super::portable::{Line, SALTS, Shape, Split, place, split_mask, word};
-
-pub(super) const KERNELS: Kernels =
-    Kernels { name: "neon", contains_lines, insert_lines, contains_splits, insert_splits };
+use super::portable::{Line, SALTS, Split, split_mask, word};
 
 /// The salts of two lanes.
 #[inline(always)]
@@ -38,18 +34,18 @@ fn bits(index: uint64x2_t) -> uint64x2_t {
 type Registers = [uint64x2_t; 4];
 
 #[inline(always)]
-fn line_mask(half: u64, shape: Shape) -> Registers {
+fn line_mask<const FULL: u32, const HALF: bool>(half: u64) -> Registers {
     // SAFETY: arithmetic in registers, and NEON is there.
     unsafe {
         let mut mask = [vdupq_n_u64(0); 4];
-        for round in 0..shape.full {
+        for round in 0..FULL {
             let word = word(half, round);
             for (pair, mask) in mask.iter_mut().enumerate() {
                 *mask = vorrq_u64(*mask, bits(indexes::<58>(word, 2 * pair)));
             }
         }
-        if shape.half {
-            let word = word(half, shape.full);
+        if HALF {
+            let word = word(half, FULL);
             for pair in 0..2 {
                 let index = indexes::<57>(word, 2 * pair);
                 let bit = bits(vandq_u64(index, vdupq_n_u64(63)));
@@ -98,17 +94,14 @@ fn set<const W: usize, const R: usize>(words: &mut [u64; W], mask: &[uint64x2_t;
     new
 }
 
-fn contains_lines(lines: &[Line], halves: &[u64], shape: Shape, hits: &mut [bool]) {
-    for (hit, &half) in hits.iter_mut().zip(halves) {
-        *hit = covers(&lines[place(lines, half)], &line_mask(half, shape));
-    }
+#[inline(always)]
+fn has_line<const FULL: u32, const HALF: bool>(line: &Line, half: u64) -> bool {
+    covers(line, &line_mask::<FULL, HALF>(half))
 }
 
-fn insert_lines(lines: &mut [Line], halves: &[u64], shape: Shape, new: &mut [bool]) {
-    for (new, &half) in new.iter_mut().zip(halves) {
-        let place = place(lines, half);
-        *new = set(&mut lines[place], &line_mask(half, shape));
-    }
+#[inline(always)]
+fn set_line<const FULL: u32, const HALF: bool>(line: &mut Line, half: u64) -> bool {
+    set(line, &line_mask::<FULL, HALF>(half))
 }
 
 /// The eight shifts of 32-bit lanes are cheap in plain code; only the comparison is done in registers.
@@ -118,15 +111,14 @@ fn split_registers(half: u64) -> [uint64x2_t; 2] {
     [load(&mask, 0), load(&mask, 1)]
 }
 
-fn contains_splits(splits: &[Split], halves: &[u64], _shape: Shape, hits: &mut [bool]) {
-    for (hit, &half) in hits.iter_mut().zip(halves) {
-        *hit = covers(&splits[place(splits, half)], &split_registers(half));
-    }
+#[inline(always)]
+fn has_split(split: &Split, half: u64) -> bool {
+    covers(split, &split_registers(half))
 }
 
-fn insert_splits(splits: &mut [Split], halves: &[u64], _shape: Shape, new: &mut [bool]) {
-    for (new, &half) in new.iter_mut().zip(halves) {
-        let place = place(splits, half);
-        *new = set(&mut splits[place], &split_registers(half));
-    }
+#[inline(always)]
+fn set_split(split: &mut Split, half: u64) -> bool {
+    set(split, &split_registers(half))
 }
+
+super::blocks::kernels!();

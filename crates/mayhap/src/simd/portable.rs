@@ -1,4 +1,4 @@
-//! Blocks and masks: the definition, in plain code.
+//! Bits of a key in its block: the definition, in plain code.
 //!
 //! A key sets one bit in each *lane* of its block. From the first half `a` of its digest come the block
 //! (its high bits, by [`reduce`]) and 32-bit words (one per round), and from each word one bit index
@@ -10,8 +10,6 @@
 //!                                 lane i = words i and i + 4
 //! split block (256 bits):         8 lanes of 32 bits     bit  (word * SALT[i] mod 2^32) >> 27
 //! ```
-
-use crate::probing::reduce;
 
 /// Words in a line.
 pub(crate) const LINE: usize = 8;
@@ -30,13 +28,6 @@ pub(super) const SALTS: [u32; 8] =
 /// root of 3.
 const ROUNDS: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xBB67_AE85_84CA_A73B];
 
-/// How many bits a key sets in its line: 8 per full round, 4 in the half round.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
-    pub(crate) full: u32,
-    pub(crate) half: bool,
-}
-
 /// The 32 bits that a round takes its bit indexes from. The block is chosen by the high bits of the
 /// half, the first word is its low bits, and later words are mixed from all bits.
 #[inline(always)]
@@ -47,18 +38,18 @@ pub(super) fn word(half: u64, round: u32) -> u32 {
     }
 }
 
-/// The bits of a key in its line.
+/// The bits of a key in its line: 8 per full round, 4 in the half round.
 #[inline(always)]
-pub(crate) fn line_mask(half: u64, shape: Shape) -> Line {
+pub(crate) fn line_mask(half: u64, full: u32, half_round: bool) -> Line {
     let mut mask = [0; LINE];
-    for round in 0..shape.full {
+    for round in 0..full {
         let word = word(half, round);
         for (mask, salt) in mask.iter_mut().zip(SALTS) {
             *mask |= 1u64 << (word.wrapping_mul(salt) >> 26);
         }
     }
-    if shape.half {
-        let word = word(half, shape.full);
+    if half_round {
+        let word = word(half, full);
         for lane in 0..LINE / 2 {
             let bit = word.wrapping_mul(SALTS[lane]) >> 25;
             mask[lane + LINE / 2 * (bit >> 6) as usize] |= 1u64 << (bit & 63);
@@ -83,6 +74,7 @@ fn covers<const W: usize>(block: &[u64; W], mask: &[u64; W]) -> bool {
     block.iter().zip(mask).fold(0, |missing, (block, mask)| missing | (mask & !block)) == 0
 }
 
+/// Sets all bits of a mask, and says whether one was missing.
 #[inline(always)]
 fn set<const W: usize>(block: &mut [u64; W], mask: &[u64; W]) -> bool {
     let new = !covers(block, mask);
@@ -90,50 +82,24 @@ fn set<const W: usize>(block: &mut [u64; W], mask: &[u64; W]) -> bool {
     new
 }
 
-/// The block of a key.
 #[inline(always)]
-pub(crate) fn place<B>(blocks: &[B], half: u64) -> usize {
-    reduce(half, blocks.len() as u64) as usize
+fn has_line<const FULL: u32, const HALF: bool>(line: &Line, half: u64) -> bool {
+    covers(line, &line_mask(half, FULL, HALF))
 }
 
-/// Asks for one key.
 #[inline(always)]
-pub(crate) fn contains_line(lines: &[Line], half: u64, shape: Shape) -> bool {
-    covers(&lines[place(lines, half)], &line_mask(half, shape))
+fn set_line<const FULL: u32, const HALF: bool>(line: &mut Line, half: u64) -> bool {
+    set(line, &line_mask(half, FULL, HALF))
 }
 
-/// Inserts one key, and says whether it was new.
 #[inline(always)]
-pub(crate) fn insert_line(lines: &mut [Line], half: u64, shape: Shape) -> bool {
-    let place = place(lines, half);
-    set(&mut lines[place], &line_mask(half, shape))
+fn has_split(split: &Split, half: u64) -> bool {
+    covers(split, &split_mask(half))
 }
 
-/// Asks for one key.
 #[inline(always)]
-pub(crate) fn contains_split(splits: &[Split], half: u64) -> bool {
-    covers(&splits[place(splits, half)], &split_mask(half))
+fn set_split(split: &mut Split, half: u64) -> bool {
+    set(split, &split_mask(half))
 }
 
-/// Inserts one key, and says whether it was new.
-#[inline(always)]
-pub(crate) fn insert_split(splits: &mut [Split], half: u64) -> bool {
-    let place = place(splits, half);
-    set(&mut splits[place], &split_mask(half))
-}
-
-pub(super) fn contains_lines(lines: &[Line], halves: &[u64], shape: Shape, hits: &mut [bool]) {
-    hits.iter_mut().zip(halves).for_each(|(hit, &half)| *hit = contains_line(lines, half, shape));
-}
-
-pub(super) fn insert_lines(lines: &mut [Line], halves: &[u64], shape: Shape, new: &mut [bool]) {
-    new.iter_mut().zip(halves).for_each(|(new, &half)| *new = insert_line(lines, half, shape));
-}
-
-pub(super) fn contains_splits(splits: &[Split], halves: &[u64], _shape: Shape, hits: &mut [bool]) {
-    hits.iter_mut().zip(halves).for_each(|(hit, &half)| *hit = contains_split(splits, half));
-}
-
-pub(super) fn insert_splits(splits: &mut [Split], halves: &[u64], _shape: Shape, new: &mut [bool]) {
-    new.iter_mut().zip(halves).for_each(|(new, &half)| *new = insert_split(splits, half));
-}
+super::blocks::kernels!();

@@ -1,0 +1,116 @@
+//! A filter's own memory: whole words from a cache line's start on, zeroed, given by the system when they are
+//! first touched.
+//!
+//! It is here, among the unsafe code, because reading it is the first step of every question: the start and the
+//! length lie in two fields, where a boxed slice or a map would be matched, checked and cast for every key.
+
+use alloc::alloc::{alloc_zeroed, dealloc};
+use core::alloc::Layout;
+use core::ptr::NonNull;
+use core::sync::atomic::AtomicU64;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// From this many bytes on, huge pages are asked for: two of them, so that at least one fits whatever the
+/// alignment.
+#[cfg(all(feature = "std", target_os = "linux"))]
+const HUGE_FROM: usize = 4 << 20;
+
+/// Zeroed words of one's own.
+pub(crate) struct Memory {
+    /// The first of `len` initialised words, valid and in place as long as this lives.
+    start: NonNull<u64>,
+    len: usize,
+    source: Source,
+}
+
+enum Source {
+    /// Nothing: there are no words.
+    None,
+    /// The allocator, with [`layout`].
+    Heap,
+    /// The system. The map is held so that it ends with the memory.
+    #[cfg(all(feature = "std", target_os = "linux"))]
+    Map { _held: memmap2::MmapMut },
+}
+
+// SAFETY: the words are owned like those of a box, and nothing about them belongs to a thread.
+unsafe impl Send for Memory {}
+// SAFETY: through a shared reference they are only read.
+unsafe impl Sync for Memory {}
+
+/// What the allocator is asked for; `None` if no allocator could grant it.
+fn layout(words: usize) -> Option<Layout> {
+    Layout::from_size_align(words.checked_mul(8)?, LINE).ok()
+}
+
+impl Memory {
+    /// So many words, all zero; `None` if they are not granted.
+    pub(crate) fn zeroed(len: usize) -> Option<Self> {
+        let layout = layout(len)?;
+        if len == 0 {
+            return Some(Self { start: NonNull::dangling(), len, source: Source::None });
+        }
+        #[cfg(all(feature = "std", target_os = "linux"))]
+        if layout.size() >= HUGE_FROM {
+            let mut map = memmap2::MmapMut::map_anon(layout.size()).ok()?;
+            // A wish, not a need: a kernel without huge pages serves small ones.
+            let _ = map.advise(memmap2::Advice::HugePage);
+            // A map starts on a page, so on a cache line, and moves only if it is told to.
+            let start = NonNull::new(map.as_mut_ptr().cast())?;
+            return Some(Self { start, len, source: Source::Map { _held: map } });
+        }
+        // SAFETY: the layout's size is not 0.
+        let start = NonNull::new(unsafe { alloc_zeroed(layout) }.cast())?;
+        Some(Self { start, len, source: Source::Heap })
+    }
+
+    /// The words.
+    #[inline(always)]
+    pub(crate) fn as_slice(&self) -> &[u64] {
+        // SAFETY: `start` and `len` are what they say, and the borrow of `self` keeps writers away.
+        unsafe { core::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
+    /// The words, to be written.
+    #[inline(always)]
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u64] {
+        // SAFETY: as above; the borrow is exclusive.
+        unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let (Source::Heap, Some(layout)) = (&self.source, layout(self.len)) {
+            // SAFETY: it was allocated with this layout, and this is its end.
+            unsafe { dealloc(self.start.as_ptr().cast(), layout) }
+        }
+    }
+}
+
+/// The same memory, written by many threads at once. Nobody can read it as plain words meanwhile, since it has
+/// no such method.
+pub(crate) struct AtomicMemory(Memory);
+
+impl AtomicMemory {
+    /// The words.
+    #[inline(always)]
+    pub(crate) fn as_slice(&self) -> &[AtomicU64] {
+        // SAFETY: an atomic has the size and bits of its integer, a cache line's start is aligned for both,
+        // and as long as this lives every access to the words goes through here.
+        unsafe { core::slice::from_raw_parts(self.0.start.as_ptr().cast(), self.0.len) }
+    }
+
+    /// Back to plain words.
+    pub(crate) fn into_inner(self) -> Memory {
+        self.0
+    }
+}
+
+impl From<Memory> for AtomicMemory {
+    fn from(memory: Memory) -> Self {
+        Self(memory)
+    }
+}
