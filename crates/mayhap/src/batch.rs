@@ -7,30 +7,29 @@
 /// first-level cache.
 pub(crate) const BATCH: usize = 32;
 
-/// Hashes a batch of keys, prefetching as it goes, and hands the hashes over; until all keys are done.
-///
-/// `state` is what both look at: the filter's storage.
+/// Hashes a batch of keys, prefetches for each if the storage is `far` from the processor, and acts on the batch
+/// before, whose lines have had time to come; until all keys are done. `state` is what the last two look at: the
+/// filter's storage.
 #[inline(always)]
 pub(crate) fn pipeline<K, H: Copy + Default, S: ?Sized>(
     state: &mut S,
     keys: &[K],
-    hash: impl Fn(&K) -> H,
+    hash: impl Fn(&[K], &mut [H]),
+    far: bool,
     prefetch: impl Fn(&S, H),
     mut act: impl FnMut(&mut S, &[H]),
 ) {
-    // Whole batches have a length that the compiler knows.
-    let (whole, rest) = keys.as_chunks::<BATCH>();
-    for keys in whole {
-        let hashes = keys.each_ref().map(|key| {
-            let hash = hash(key);
-            prefetch(state, hash);
-            hash
-        });
-        act(state, &hashes);
+    let mut hashes = [[H::default(); BATCH]; 2];
+    let (mut turn, mut waiting) = (0, 0);
+    // The empty batch at the end lets the last one out. `hash` and `act` are called in one place only, so that
+    // they are inlined, into whatever instructions the caller has.
+    for keys in keys.chunks(BATCH).chain([&keys[..0]]) {
+        let coming = &mut hashes[turn][..keys.len()];
+        hash(keys, coming);
+        if far {
+            coming.iter().for_each(|&hash| prefetch(state, hash));
+        }
+        act(state, &hashes[1 - turn][..waiting]);
+        (turn, waiting) = (1 - turn, keys.len());
     }
-    let mut hashes = [H::default(); BATCH];
-    for (slot, key) in hashes.iter_mut().zip(rest) {
-        *slot = hash(key);
-    }
-    act(state, &hashes[..rest.len()]);
 }

@@ -11,6 +11,7 @@ use siphasher::sip128::SipHasher13;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::error::Mismatch;
+use crate::simd;
 
 /// A key after hashing: 128 bits, made once, at the edge. Filters never see key bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -63,6 +64,24 @@ pub trait Key {
     #[inline]
     fn digest(&self, hashing: &Hashing) -> Digest {
         self.with_bytes(|bytes| hashing.digest(bytes))
+    }
+
+    /// The digests of as many keys as there is room for. Nobody needs to write this one either.
+    #[inline]
+    fn digests(keys: &[Self], hashing: &Hashing, digests: &mut [Digest])
+    where
+        Self: Sized,
+    {
+        digests.iter_mut().zip(keys).for_each(|(digest, key)| *digest = key.digest(hashing));
+    }
+
+    /// The first halves of those digests, for filters that need no more. Nor this one.
+    #[inline]
+    fn halves(keys: &[Self], hashing: &Hashing, halves: &mut [u64])
+    where
+        Self: Sized,
+    {
+        halves.iter_mut().zip(keys).for_each(|(half, key)| *half = key.digest(hashing).a);
     }
 }
 
@@ -124,8 +143,37 @@ macro_rules! integer_keys {
         }
     )*};
 }
-integer_keys!(u8 as u64, u16 as u64, u32 as u64, u64 as u64, usize as u64);
+integer_keys!(u8 as u64, u16 as u64, u32 as u64, usize as u64);
 integer_keys!(i8 as i64, i16 as i64, i32 as i64, i64 as i64, isize as i64);
+
+/// The kind of key whose batches are worth vector instructions.
+impl Key for u64 {
+    #[inline]
+    fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+        then(&self.to_le_bytes())
+    }
+
+    #[inline]
+    fn digest(&self, hashing: &Hashing) -> Digest {
+        hashing.digest_word(*self)
+    }
+
+    #[inline]
+    fn digests(keys: &[Self], hashing: &Hashing, digests: &mut [Digest]) {
+        match hashing {
+            Hashing::Xxh3 { seed } => simd::xxh3_digests(keys, *seed, digests),
+            _ => digests.iter_mut().zip(keys).for_each(|(digest, key)| *digest = key.digest(hashing)),
+        }
+    }
+
+    #[inline]
+    fn halves(keys: &[Self], hashing: &Hashing, halves: &mut [u64]) {
+        match hashing {
+            Hashing::Xxh3 { seed } => simd::xxh3_halves(keys, *seed, halves),
+            _ => halves.iter_mut().zip(keys).for_each(|(half, key)| *half = key.digest(hashing).a),
+        }
+    }
+}
 
 /// The 16 secret bytes of a keyed hash. Its `Debug` shows the [`id`](Secret::id) only.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -173,23 +221,35 @@ pub enum Hashing {
     Integer,
 }
 
-/// xxh3-128 of 8 bytes: the branch of the algorithm for 4 to 8 bytes, for exactly 8, inlined. A caller that
-/// drops a half does not pay for it. A test compares it with the whole algorithm.
-#[inline(always)]
-fn xxh3_of_word(word: u64, seed: u64) -> Digest {
-    // Bytes 16 to 32 of xxh3's default secret, and its primes.
-    const FLIP: u64 = 0xdb97_9083_e96d_d4de ^ 0x1f67_b3b7_a4a4_4072;
-    const PRIME_1: u64 = 0x9E37_79B1_85EB_CA87;
-    const PRIME_MX1: u64 = 0x1656_6791_9E37_79F9;
-    const PRIME_MX2: u64 = 0x9FB2_1C65_1E98_DF25;
-    let seed = seed ^ u64::from((seed as u32).swap_bytes()) << 32;
-    let product = u128::from(word ^ FLIP.wrapping_add(seed)) * u128::from(PRIME_1 + (8 << 2));
-    let (low, high) = (product as u64, (product >> 64) as u64);
-    let high = high.wrapping_add(low << 1);
-    let low = low ^ high >> 3;
-    let low = (low ^ low >> 35).wrapping_mul(PRIME_MX2);
-    let high = (high ^ high >> 37).wrapping_mul(PRIME_MX1);
-    Digest { a: low ^ low >> 28, b: high ^ high >> 32 }
+/// xxh3-128 of 8 bytes: the branch of the algorithm for 4 to 8 bytes, for exactly 8. [`simd`] has the same for
+/// several keys at once, and the tests compare both with the whole algorithm.
+pub(crate) mod xxh3_of_word {
+    use super::Digest;
+
+    /// xxh3's first prime, and what the length 8 adds to it.
+    pub(crate) const PRIME: u64 = 0x9E37_79B1_85EB_CA87 + (8 << 2);
+    pub(crate) const PRIME_A: u64 = 0x9FB2_1C65_1E98_DF25;
+    pub(crate) const PRIME_B: u64 = 0x1656_6791_9E37_79F9;
+
+    /// What a key is XORed with.
+    #[inline(always)]
+    pub(crate) const fn flip(seed: u64) -> u64 {
+        // Bytes 16 to 32 of xxh3's default secret.
+        const SECRET: u64 = 0xdb97_9083_e96d_d4de ^ 0x1f67_b3b7_a4a4_4072;
+        SECRET.wrapping_add(seed ^ ((seed as u32).swap_bytes() as u64) << 32)
+    }
+
+    /// A caller that drops a half does not pay for it.
+    #[inline(always)]
+    pub(crate) fn digest(word: u64, flip: u64) -> Digest {
+        let product = u128::from(word ^ flip) * u128::from(PRIME);
+        let (low, high) = (product as u64, (product >> 64) as u64);
+        let high = high.wrapping_add(low << 1);
+        let low = low ^ high >> 3;
+        let low = (low ^ low >> 35).wrapping_mul(PRIME_A);
+        let high = (high ^ high >> 37).wrapping_mul(PRIME_B);
+        Digest { a: low ^ low >> 28, b: high ^ high >> 32 }
+    }
 }
 
 /// Ids on disk. Never reused.
@@ -237,7 +297,7 @@ impl Hashing {
     #[inline]
     fn digest_word(&self, word: u64) -> Digest {
         match self {
-            Self::Xxh3 { seed } => xxh3_of_word(word, *seed),
+            Self::Xxh3 { seed } => xxh3_of_word::digest(word, xxh3_of_word::flip(*seed)),
             Self::Keyed(secret) => secret.digest(&word.to_le_bytes()),
             Self::Integer => Digest { a: word, b: 0 },
         }
@@ -385,6 +445,30 @@ mod tests {
                     hashing.digest(&word.to_le_bytes()),
                     "{hashing:?} of {word}"
                 );
+            }
+        }
+    }
+
+    /// Of every length, so that what is left of a vector is right, too; and no further than there is room.
+    #[test]
+    fn many_digests_are_those_of_each_key() {
+        for len in 0..70u64 {
+            let keys: alloc::vec::Vec<u64> =
+                (0..len).map(|i| (i + len * 1000).wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+            for hashing in [
+                Hashing::default(),
+                Hashing::Xxh3 { seed: len.rotate_left(37) ^ 0x1234_5678_9ABC_DEF0 },
+                Hashing::Keyed(Secret::new([7; 16])),
+                Hashing::Integer,
+            ] {
+                let each: alloc::vec::Vec<Digest> = keys.iter().map(|&key| hashing.digest_of(key)).collect();
+                let mut digests = alloc::vec![Digest::default(); keys.len()];
+                Key::digests(&keys, &hashing, &mut digests);
+                assert_eq!(digests, each, "{hashing:?}");
+                let mut halves = alloc::vec![7; keys.len() + 3];
+                Key::halves(&keys, &hashing, &mut halves);
+                let expected = each.iter().map(|digest| digest.a).chain([7; 3]);
+                assert!(halves.iter().copied().eq(expected), "{hashing:?}");
             }
         }
     }

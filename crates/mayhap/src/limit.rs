@@ -13,11 +13,12 @@ pub fn touch_lines<K: Key>(words: &Words, keys: &[K]) -> u64 {
     let lines = words.len() as u64 / 8;
     let place = |half: u64| reduce(half, lines) as usize * 8;
     let mut sum = 0u64;
-    let hash = |key: &K| Hashing::default().half_of(key);
+    let hash = |keys: &[K], halves: &mut [u64]| K::halves(keys, &Hashing::default(), halves);
     pipeline(
         &mut sum,
         keys,
         hash,
+        true,
         |_, half| prefetch(words, place(half)),
         |sum, halves| {
             halves.iter().for_each(|&half| *sum = sum.wrapping_add(words[place(half)]));
@@ -32,9 +33,9 @@ pub fn touch_probes<K: Key>(words: &Words, keys: &[K], probes: u32) -> u64 {
     let bits = words.len() as u64 * 64;
     let places = |digest: Digest| positions(digest, probes, bits).map(|position| (position / 64) as usize);
     let mut sum = 0u64;
-    let hash = |key: &K| Hashing::default().digest_of(key);
+    let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &Hashing::default(), digests);
     let ahead = |_: &u64, digest: Digest| places(digest).for_each(|place| prefetch(words, place));
-    pipeline(&mut sum, keys, hash, ahead, |sum, digests| {
+    pipeline(&mut sum, keys, hash, true, ahead, |sum, digests| {
         for &digest in digests {
             *sum = places(digest).fold(*sum, |sum, place| sum.wrapping_add(words[place]));
         }

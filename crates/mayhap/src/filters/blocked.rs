@@ -157,31 +157,24 @@ impl Blocked {
     /// Asks for many keys, several at a time in flight; appends one answer each.
     pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
         let hashing = self.hashing;
-        match hashing {
-            // The common scheme gets a loop of its own, in which the hash is inlined.
-            Hashing::Xxh3 { seed } => self.ask(keys, |key| Hashing::Xxh3 { seed }.half_of(key), hits),
-            _ => self.ask(keys, |key| hashing.half_of(key), hits),
-        }
+        self.ask(keys, |keys, halves| K::halves(keys, &hashing, halves), hits);
     }
 
     /// Inserts many keys, several at a time in flight.
     pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
         let hashing = self.hashing;
-        match hashing {
-            Hashing::Xxh3 { seed } => self.put(keys, |key| Hashing::Xxh3 { seed }.half_of(key), |_| {}),
-            _ => self.put(keys, |key| hashing.half_of(key), |_| {}),
-        }
+        self.put(keys, |keys, halves| K::halves(keys, &hashing, halves), |_| {});
     }
 
     #[inline(always)]
-    fn ask<K>(&self, keys: &[K], hash: impl Fn(&K) -> u64, hits: &mut Vec<bool>) {
+    fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [u64]), hits: &mut Vec<bool>) {
         let start = hits.len();
         hits.resize(start + keys.len(), false);
         simd::contains_all(self.words.as_slice(), self.size.shape, keys, hash, &mut hits[start..]);
     }
 
     #[inline(always)]
-    fn put<K>(&mut self, keys: &[K], hash: impl Fn(&K) -> u64, told: impl FnMut(bool)) {
+    fn put<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [u64]), told: impl FnMut(bool)) {
         self.ones = None;
         self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
         let whole = Part { first: 0, total: self.size.blocks };
@@ -190,7 +183,7 @@ impl Blocked {
 
     /// The same, telling of each key whether it was new.
     #[inline(always)]
-    fn put_telling<K>(&mut self, keys: &[K], hash: impl Fn(&K) -> u64, outcomes: &mut Vec<Insertion>) {
+    fn put_telling<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [u64]), outcomes: &mut Vec<Insertion>) {
         outcomes.reserve(keys.len());
         self.put(keys, hash, |new| outcomes.push(Insertion::new_if(new)));
     }
@@ -369,6 +362,10 @@ impl Blocked {
     }
 }
 
+fn first_halves(digests: &[Digest], halves: &mut [u64]) {
+    halves.iter_mut().zip(digests).for_each(|(half, digest)| *half = digest.a);
+}
+
 fn probing(shape: BlockShape) -> Probing {
     match shape {
         BlockShape::Line { .. } => Probing::Line,
@@ -387,7 +384,7 @@ impl Filter for Blocked {
     }
 
     fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        self.ask(digests, |digest| digest.a, hits);
+        self.ask(digests, first_halves, hits);
     }
 }
 
@@ -397,7 +394,7 @@ impl Insert for Blocked {
     }
 
     fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
-        self.put_telling(digests, |digest| digest.a, outcomes);
+        self.put_telling(digests, first_halves, outcomes);
         Ok(())
     }
 }
@@ -453,7 +450,7 @@ impl AnyFilter for Blocked {
 
     fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
         let hashing = self.hashing;
-        self.put_telling(keys, |key| hashing.half_of(key), outcomes);
+        self.put_telling(keys, |keys, halves| Key::halves(keys, &hashing, halves), outcomes);
         Ok(())
     }
 
@@ -567,17 +564,11 @@ impl SharedInsert for AtomicBlocked {
         let words = self.words.as_slice();
         let (blocks, stride) = (self.size.blocks, (self.size.shape.bits() / 64) as usize);
         let ahead = |_: &(), half: u64| simd::prefetch(words, reduce(half, blocks) as usize * stride);
-        pipeline(
-            &mut (),
-            digests,
-            |digest| digest.a,
-            ahead,
-            |(), halves| {
-                halves.iter().for_each(|&half| {
-                    self.set(half);
-                });
-            },
-        );
+        pipeline(&mut (), digests, first_halves, true, ahead, |(), halves| {
+            halves.iter().for_each(|&half| {
+                self.set(half);
+            });
+        });
         self.inserted.fetch_add(digests.len() as u64, Ordering::Relaxed);
     }
 

@@ -5,7 +5,7 @@ use crate::probing::reduce;
 
 /// Filters smaller than this are asked without prefetching: what hides the second- and third-level cache is the
 /// processor's own window.
-const PREFETCH_FROM_BYTES: usize = 128 << 10;
+const PREFETCH_FROM_BYTES: usize = 256 << 10;
 
 /// Which of a filter's blocks a slice of words holds: those from `first` on, of `total`.
 #[derive(Clone, Copy, Debug)]
@@ -25,27 +25,27 @@ pub(crate) fn place<B>(blocks: &[B], half: u64) -> usize {
 pub(super) fn ask<B, K>(
     blocks: &[B],
     keys: &[K],
-    hash: impl Fn(&K) -> u64,
+    hash: impl Fn(&[K], &mut [u64]),
     hits: &mut [bool],
     has: impl Fn(&B, u64) -> bool,
 ) {
-    if size_of_val(blocks) < PREFETCH_FROM_BYTES {
-        for (hit, key) in hits.iter_mut().zip(keys) {
-            let half = hash(key);
-            *hit = has(&blocks[place(blocks, half)], half);
-        }
+    if blocks.is_empty() {
         return;
     }
+    let far = size_of_val(blocks) >= PREFETCH_FROM_BYTES;
     let mut left = hits;
     pipeline(
         &mut left,
         keys,
         hash,
+        far,
         |_, half| super::prefetch(blocks, place(blocks, half)),
         |left, halves| {
             let hits = left.split_off_mut(..halves.len()).expect("one answer per key");
             for (hit, &half) in hits.iter_mut().zip(halves) {
-                *hit = has(&blocks[place(blocks, half)], half);
+                // SAFETY: `place` is below the number of blocks, which is not 0: a half is below 2^64, so
+                // its product with the number, shifted down by 64 bits, is below the number.
+                *hit = has(unsafe { blocks.get_unchecked(place(blocks, half)) }, half);
             }
         },
     );
@@ -57,22 +57,17 @@ pub(super) fn put<B, K>(
     mut blocks: &mut [B],
     part: Part,
     keys: &[K],
-    hash: impl Fn(&K) -> u64,
+    hash: impl Fn(&[K], &mut [u64]),
     mut told: impl FnMut(bool),
     set: impl Fn(&mut B, u64) -> bool,
 ) {
     let place = |half: u64| reduce(half, part.total).wrapping_sub(part.first) as usize;
-    if size_of_val(blocks) < PREFETCH_FROM_BYTES {
-        for key in keys {
-            let half = hash(key);
-            told(set(&mut blocks[place(half)], half));
-        }
-        return;
-    }
+    let far = size_of_val(blocks) >= PREFETCH_FROM_BYTES;
     pipeline(
         &mut blocks,
         keys,
         hash,
+        far,
         |blocks, half| super::prefetch(blocks, place(half)),
         |blocks, halves| halves.iter().for_each(|&half| told(set(&mut blocks[place(half)], half))),
     );
@@ -133,7 +128,7 @@ macro_rules! kernels {
             words: &[u64],
             shape: BlockShape,
             keys: &[K],
-            hash: impl Fn(&K) -> u64,
+            hash: impl Fn(&[K], &mut [u64]),
             hits: &mut [bool],
         ) {
             let (lines, splits) = (words.as_chunks().0, words.as_chunks().0);
@@ -154,7 +149,7 @@ macro_rules! kernels {
             part: Part,
             shape: BlockShape,
             keys: &[K],
-            hash: impl Fn(&K) -> u64,
+            hash: impl Fn(&[K], &mut [u64]),
             told: impl FnMut(bool),
         ) {
             match shape {

@@ -16,6 +16,7 @@ pub(crate) use blocks::{Part, Single, place};
 pub(crate) use memory::{AtomicMemory, Memory};
 pub(crate) use portable::{line_mask, split_mask};
 
+use crate::hash::{Digest, xxh3_of_word};
 use crate::math::BlockShape;
 
 /// Asks for the cache line of `slice[index]` before it is needed. Out of range is no error: nothing
@@ -40,13 +41,37 @@ pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
     let _ = (slice, index);
 }
 
+/// The digests of as many integers as there is room for.
+#[inline]
+pub(crate) fn xxh3_digests(words: &[u64], seed: u64, digests: &mut [Digest]) {
+    let flip = xxh3_of_word::flip(seed);
+    #[cfg(target_arch = "x86_64")]
+    if avx2::is_available() {
+        // SAFETY: the instructions were detected.
+        return unsafe { avx2::xxh3_digests(words, flip, digests) };
+    }
+    digests.iter_mut().zip(words).for_each(|(digest, &word)| *digest = xxh3_of_word::digest(word, flip));
+}
+
+/// The first halves of those digests.
+#[inline]
+pub(crate) fn xxh3_halves(words: &[u64], seed: u64, halves: &mut [u64]) {
+    let flip = xxh3_of_word::flip(seed);
+    #[cfg(target_arch = "x86_64")]
+    if avx2::is_available() {
+        // SAFETY: the instructions were detected.
+        return unsafe { avx2::xxh3_halves(words, flip, halves) };
+    }
+    halves.iter_mut().zip(words).for_each(|(half, &word)| *half = xxh3_of_word::digest(word, flip).a);
+}
+
 /// Asks for many keys by the first halves of their digests; one answer each.
 #[inline(always)]
 pub(crate) fn contains_all<K>(
     words: &[u64],
     shape: BlockShape,
     keys: &[K],
-    hash: impl Fn(&K) -> u64,
+    hash: impl Fn(&[K], &mut [u64]),
     hits: &mut [bool],
 ) {
     #[cfg(target_arch = "x86_64")]
@@ -67,7 +92,7 @@ pub(crate) fn insert_all<K>(
     part: Part,
     shape: BlockShape,
     keys: &[K],
-    hash: impl Fn(&K) -> u64,
+    hash: impl Fn(&[K], &mut [u64]),
     told: impl FnMut(bool),
 ) {
     #[cfg(target_arch = "x86_64")]
@@ -106,6 +131,10 @@ mod tests {
     use alloc::vec;
     use alloc::vec::Vec;
 
+    fn copy(halves: &[u64], to: &mut [u64]) {
+        to.copy_from_slice(halves);
+    }
+
     fn halves(from: u64) -> Vec<u64> {
         (from..from + 10_000).map(|key| Hashing::default().digest_of(key).a).collect()
     }
@@ -121,16 +150,16 @@ mod tests {
                 let (mut plain, mut best, mut one_by_one) = (zeros.clone(), zeros.clone(), zeros);
                 let (mut new, mut new_best) = (vec![], vec![]);
                 let keys = &present[..2000];
-                portable::insert_all(&mut plain, part, shape, keys, |&half| half, |is_new| new.push(is_new));
-                insert_all(&mut best, part, shape, keys, |&half| half, |is_new| new_best.push(is_new));
+                portable::insert_all(&mut plain, part, shape, keys, copy, |is_new| new.push(is_new));
+                insert_all(&mut best, part, shape, keys, copy, |is_new| new_best.push(is_new));
                 let single = single(shape);
                 let new_single: Vec<bool> = keys.iter().map(|&h| single.insert(&mut one_by_one, h)).collect();
                 assert!(plain == best && plain == one_by_one, "{shape:?}, {blocks} blocks");
                 assert!(new == new_best && new == new_single, "{shape:?}, {blocks} blocks");
                 for asked in [&present, &absent] {
                     let (mut hits, mut hits_best) = (vec![false; asked.len()], vec![false; asked.len()]);
-                    portable::contains_all(&plain, shape, asked, |&half| half, &mut hits);
-                    contains_all(&plain, shape, asked, |&half| half, &mut hits_best);
+                    portable::contains_all(&plain, shape, asked, copy, &mut hits);
+                    contains_all(&plain, shape, asked, copy, &mut hits_best);
                     let hits_single: Vec<bool> = asked.iter().map(|&h| single.contains(&plain, h)).collect();
                     assert!(hits == hits_best && hits == hits_single, "{shape:?}, {blocks} blocks");
                 }
@@ -145,13 +174,13 @@ mod tests {
         for shape in BLOCK_SHAPES {
             let (total, stride) = (5_000, shape.bits() as usize / 64);
             let mut whole = vec![0; 5_000 * stride];
-            insert_all(&mut whole, Part { first: 0, total }, shape, &present, |&half| half, |_| {});
+            insert_all(&mut whole, Part { first: 0, total }, shape, &present, copy, |_| {});
             let mut parts = vec![0; 5_000 * stride];
             let (low, high) = parts.split_at_mut(1_234 * stride);
             let (below, above): (Vec<u64>, Vec<u64>) =
                 present.iter().partition(|&&half| crate::probing::reduce(half, total) < 1_234);
-            insert_all(low, Part { first: 0, total }, shape, &below, |&half| half, |_| {});
-            insert_all(high, Part { first: 1_234, total }, shape, &above, |&half| half, |_| {});
+            insert_all(low, Part { first: 0, total }, shape, &below, copy, |_| {});
+            insert_all(high, Part { first: 1_234, total }, shape, &above, copy, |_| {});
             assert!(whole == parts, "{shape:?}");
         }
     }
