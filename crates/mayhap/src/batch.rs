@@ -21,9 +21,10 @@ pub(crate) fn pipeline<K, H: Copy + Default, S: ?Sized>(
 ) {
     let mut hashes = [[H::default(); BATCH]; 2];
     let (mut turn, mut waiting) = (0, 0);
-    // The empty batch at the end lets the last one out. `hash` and `act` are called in one place only, so that
-    // they are inlined, into whatever instructions the caller has.
-    for keys in keys.chunks(BATCH).chain([&keys[..0]]) {
+    // The first empty batch at the end lets the last one out, the second gives `act` a turn for what it has put
+    // off. `hash` and `act` are called in one place only, so that they are inlined, into whatever instructions
+    // the caller has.
+    for keys in keys.chunks(BATCH).chain([&keys[..0]; 2]) {
         let coming = &mut hashes[turn][..keys.len()];
         hash(keys, coming);
         if far {

@@ -75,15 +75,38 @@ pub const fn reduce(value: u64, range: u64) -> u64 {
 #[must_use]
 #[inline]
 pub const fn positions(digest: Digest, probes: u32, bits: u64) -> Positions {
-    Positions { x: digest.a, y: digest.b, step: 0, left: probes, bits }
+    Positions { walk: Walk::new(digest), left: probes, bits }
+}
+
+/// The values that are reduced to positions: the state behind [`positions`], which knows no number of bits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Walk {
+    x: u64,
+    y: u64,
+    step: u64,
+}
+
+impl Walk {
+    #[inline(always)]
+    pub(crate) const fn new(digest: Digest) -> Self {
+        Self { x: digest.a, y: digest.b, step: 0 }
+    }
+
+    #[inline(always)]
+    pub(crate) const fn next(&mut self) -> u64 {
+        let value = self.x;
+        self.x = self.x.wrapping_add(self.y);
+        // (i + 1) * PHI, as a running sum instead of a multiplication.
+        self.step = self.step.wrapping_add(PHI);
+        self.y = self.y.wrapping_add(self.step);
+        value
+    }
 }
 
 /// Iterator of [`positions`].
 #[derive(Clone, Debug)]
 pub struct Positions {
-    x: u64,
-    y: u64,
-    step: u64,
+    walk: Walk,
     left: u32,
     bits: u64,
 }
@@ -97,12 +120,7 @@ impl Iterator for Positions {
             return None;
         }
         self.left -= 1;
-        let position = reduce(self.x, self.bits);
-        self.x = self.x.wrapping_add(self.y);
-        // (i + 1) * PHI, as a running sum instead of a multiplication.
-        self.step = self.step.wrapping_add(PHI);
-        self.y = self.y.wrapping_add(self.step);
-        Some(position)
+        Some(reduce(self.walk.next(), self.bits))
     }
 
     #[inline]

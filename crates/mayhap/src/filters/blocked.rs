@@ -150,7 +150,9 @@ impl Blocked {
     #[inline]
     fn set(&mut self, half: u64) -> Insertion {
         self.ones = None;
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
+        if let Some(calls) = &mut self.inserted {
+            *calls = calls.saturating_add(1);
+        }
         Insertion::new_if(self.single.insert(self.words.as_mut_slice(), half))
     }
 

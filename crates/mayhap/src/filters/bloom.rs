@@ -12,7 +12,7 @@
 //!
 //! | operation | cache lines                  | can fail |
 //! |-----------|------------------------------|----------|
-//! | contains  | `probes`; 2 for most misses  | no       |
+//! | contains  | `probes`; 3 or so for a miss  | no       |
 //! | insert    | `probes`                     | no       |
 //! | merge     | all, in order                | mismatch |
 //! | fold      | all, in order                | no divisor keeps the rate |
@@ -36,13 +36,15 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use crate::batch::pipeline;
 use crate::bits::{AtomicWords, Bytes, OutOfMemory, OutOfRange, Words, resized, words_for};
-use crate::error::{DecodeError, FoldError, Full, Mismatch, SpecError};
+use crate::error::{DecodeError, Error, FoldError, Full, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
 use crate::probing::{Positions, Probing, positions};
 use crate::simd::prefetch;
+use crate::simd::probes::{self, Single};
 use crate::spec::{BloomSize, DEFAULT_FPR, MAX_BITS, MIN_FPR, Plan, Spec};
 use crate::traits::{Filter, Fold, Insert, Insertion, Intersect, Merge, SharedInsert};
 use crate::wire::{Fields, Frame, Summing, Verify, Writer};
@@ -86,13 +88,6 @@ fn shared(spec: &Spec) -> Result<Box<dyn SharedInsert>, SpecError> {
     Ok(Box::new(AtomicBloom::from_spec(spec)?))
 }
 
-/// Filters smaller than this stay in the second-level cache, where prefetching costs more than it
-/// brings.
-const PREFETCH_FROM_WORDS: usize = 256 * 1024 / 8;
-
-/// Keys whose cache lines are asked for together.
-const BATCH: usize = 32;
-
 /// A classic Bloom filter.
 #[derive(Clone, Debug)]
 pub struct Bloom {
@@ -101,8 +96,11 @@ pub struct Bloom {
     hashing: Hashing,
     /// Insert calls; unknown after a merge or an interrupted update.
     inserted: Option<u64>,
-    /// Set bits, kept up to date so that the fill costs nothing to know.
-    ones: u64,
+    /// Set bits, if they are known: batches count what they set, single inserts do not, and then they are counted
+    /// when somebody asks.
+    ones: Option<u64>,
+    /// For keys that come one by one.
+    single: Single,
 }
 
 /// Two filters are equal if they give the same answer to every key: same size, hashing and bits.
@@ -136,7 +134,7 @@ impl Bloom {
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
         let (size, hashing) = (spec.bloom()?, spec.hashed()?);
         let words = Words::zeroed(words_for(size.bits))?;
-        Ok(Self { words, size, hashing, inserted: Some(0), ones: 0 })
+        Ok(Self::of(words, size, hashing, Some(0), Some(0)))
     }
 
     /// A filter over words that exist already: bit `i` is bit `i % 64` of word `i / 64`.
@@ -150,8 +148,11 @@ impl Bloom {
         if words.len() as u64 != words_for(bits) || !tail_is_clear(&words, bits) {
             return Err(wrong);
         }
-        let ones = words.count_ones();
-        Ok(Self { words, size, hashing: Hashing::default(), inserted: None, ones })
+        Ok(Self::of(words, size, Hashing::default(), None, None))
+    }
+
+    fn of(words: Words, size: BloomSize, hashing: Hashing, inserted: Option<u64>, ones: Option<u64>) -> Self {
+        Self { words, size, hashing, inserted, ones, single: Single::of(size.probes) }
     }
 
     /// Inserts a key.
@@ -167,7 +168,7 @@ impl Bloom {
     #[inline]
     pub fn insert(&mut self, key: impl Key) -> Insertion {
         let digest = self.hashing.digest_of(key);
-        self.set(positions(digest, self.size.probes, self.size.bits))
+        self.put(digest)
     }
 
     /// Whether a key is perhaps in. `false` is certain.
@@ -175,6 +176,63 @@ impl Bloom {
     #[inline]
     pub fn contains(&self, key: impl Key) -> bool {
         self.contains_digest(self.hashing.digest_of(key))
+    }
+
+    #[inline]
+    fn put(&mut self, digest: Digest) -> Insertion {
+        let BloomSize { bits, probes, .. } = self.size;
+        self.ones = None;
+        // A crafted file may claim any number of calls: they end at the top instead of going round.
+        if let Some(calls) = &mut self.inserted {
+            *calls = calls.saturating_add(1);
+        }
+        Insertion::new_if(probes::insert(self.words.as_mut_slice(), bits, probes, digest))
+    }
+
+    /// Asks for many keys, several at a time in flight; appends one answer each.
+    ///
+    /// ```
+    /// let mut seen = mayhap::Bloom::new(1000, 0.01)?;
+    /// seen.insert_all(&["one", "two"]);
+    /// let mut hits = Vec::new();
+    /// seen.contains_all(&["two", "three"], &mut hits);
+    /// assert_eq!(hits, [true, false]);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+        let hashing = self.hashing;
+        self.ask_all(keys, |keys, digests| K::digests(keys, &hashing, digests), hits);
+    }
+
+    /// Inserts many keys, several at a time in flight.
+    pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
+        let hashing = self.hashing;
+        self.put_all(keys, |keys, digests| K::digests(keys, &hashing, digests), |_| {});
+    }
+
+    #[inline(always)]
+    fn ask_all<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), hits: &mut Vec<bool>) {
+        let BloomSize { bits, probes, .. } = self.size;
+        let start = hits.len();
+        hits.resize(start + keys.len(), false);
+        probes::contains_all(self.words.as_slice(), bits, probes, keys, hash, &mut hits[start..]);
+    }
+
+    #[inline(always)]
+    fn put_all<K>(
+        &mut self,
+        keys: &[K],
+        hash: impl Fn(&[K], &mut [Digest]),
+        mut told: impl FnMut(Insertion),
+    ) {
+        let BloomSize { bits, probes, .. } = self.size;
+        let mut set = 0;
+        probes::insert_all(self.words.as_mut_slice(), bits, probes, keys, hash, |fresh| {
+            set += u64::from(fresh);
+            told(Insertion::new_if(fresh > 0));
+        });
+        self.ones = self.ones.map(|ones| ones + set);
+        self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
     }
 
     #[inline]
@@ -187,9 +245,11 @@ impl Bloom {
             fresh += u64::from(*word & mask == 0);
             *word |= mask;
         }
-        self.ones += fresh;
+        self.ones = self.ones.map(|ones| ones + fresh);
         // A crafted file may claim any number of calls: they end at the top instead of going round.
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
+        if let Some(calls) = &mut self.inserted {
+            *calls = calls.saturating_add(1);
+        }
         Insertion::new_if(fresh > 0)
     }
 
@@ -233,7 +293,7 @@ impl Bloom {
     /// Forgets all keys.
     pub fn clear(&mut self) {
         self.words.as_mut_slice().fill(0);
-        self.ones = 0;
+        self.ones = Some(0);
         self.inserted = Some(0);
     }
 
@@ -273,17 +333,22 @@ impl Bloom {
         self.inserted
     }
 
-    /// How many different keys are probably in; infinite when every bit is set. Too many after a merge
+    fn ones(&self) -> u64 {
+        self.ones.unwrap_or_else(|| self.words.count_ones())
+    }
+
+    /// How many different keys are probably in; infinite when every bit is set. Counts the set bits if keys were
+    /// inserted one by one since somebody last knew them. Too many after a merge
     /// of different sizes, where one key has set several neighbours.
     #[must_use]
     pub fn estimated_len(&self) -> f64 {
-        math::estimated_len(self.size.bits, self.ones, self.size.probes)
+        math::estimated_len(self.size.bits, self.ones(), self.size.probes)
     }
 
     /// The share of the bits that are set.
     #[must_use]
     pub fn fill(&self) -> f64 {
-        self.ones as f64 / self.size.bits as f64
+        self.ones() as f64 / self.size.bits as f64
     }
 
     /// The false-positive rate of the filter as it is, from its fill.
@@ -363,7 +428,8 @@ impl Bloom {
         } else {
             self.words = words;
         }
-        (self.size, self.ones) = (BloomSize { capacity, bits, probes, fpr_asked, fpr }, ones);
+        (self.size, self.ones) = (BloomSize { capacity, bits, probes, fpr_asked, fpr }, Some(ones));
+        self.single = Single::of(probes);
         self.inserted = None;
         Ok(())
     }
@@ -410,7 +476,7 @@ impl Bloom {
         let capacity = fits.clamp(1, capacity.max(1));
         let fpr = math::bloom_fpr(bits, capacity as f64, probes);
         let (size, ones) = (BloomSize { capacity, bits, probes, fpr_asked, fpr }, words.count_ones());
-        Ok(Self { words, size, hashing: self.hashing, inserted: self.inserted, ones })
+        Ok(Self::of(words, size, self.hashing, self.inserted, Some(ones)))
     }
 
     /// The smallest [fold](Bloom::fold) whose rate is at most this, from its own fill and with one key at
@@ -433,10 +499,10 @@ impl Bloom {
             now.max(math::bloom_fpr(bits, 1.0, probes))
         };
         let fits = |bits, ones| rate(bits, ones) <= asked;
-        let factor = largest_fold(self.words.as_slice(), bits, self.ones, &fits)?;
+        let factor = largest_fold(self.words.as_slice(), bits, self.ones(), &fits)?;
         if factor == 1 {
             let least = self.fold(math::prime_factors(bits).first().copied().unwrap_or(1))?;
-            let (factor, fpr) = (bits / least.size.bits, rate(least.size.bits, least.ones));
+            let (factor, fpr) = (bits / least.size.bits, rate(least.size.bits, least.ones()));
             return Err(FoldError::NoFold { bits, asked, factor, fpr });
         }
         let mut folded = self.fold(factor)?;
@@ -463,7 +529,7 @@ impl Bloom {
             *ours = bits(*ours, *theirs);
             ones += u64::from(ours.count_ones());
         }
-        self.ones = ones;
+        self.ones = Some(ones);
         self.inserted = None;
         let capacity = self.size.capacity.max(other.size.capacity);
         let fpr = math::bloom_fpr(self.size.bits, capacity as f64, self.size.probes);
@@ -486,7 +552,7 @@ impl Bloom {
     /// [`Mismatch`] names the first difference.
     pub fn estimated_intersection_len(&self, other: &Self) -> Result<f64, Mismatch> {
         let union = self.ones_of_union(other)?;
-        Ok(math::intersection_len(self.size.bits, self.ones, other.ones, union, self.size.probes))
+        Ok(math::intersection_len(self.size.bits, self.ones(), other.ones(), union, self.size.probes))
     }
 
     fn ones_of_union(&self, other: &Self) -> Result<u64, Mismatch> {
@@ -583,7 +649,7 @@ impl Bloom {
         };
         let fpr = math::bloom_fpr(bits, capacity as f64, probes);
         let size = BloomSize { capacity, bits, probes, fpr_asked, fpr };
-        Ok(Self { words, size, hashing, inserted: frame.header.inserted, ones })
+        Ok(Self::of(words, size, hashing, frame.header.inserted, Some(ones)))
     }
 }
 
@@ -673,59 +739,29 @@ impl Filter for Bloom {
 
     #[inline]
     fn contains_digest(&self, digest: Digest) -> bool {
-        self.all_set(positions(digest, self.size.probes, self.size.bits))
+        self.single.contains(self.words.as_slice(), self.size.bits, digest)
     }
 
     fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        let words = self.words.as_slice();
-        let BloomSize { bits, probes, .. } = self.size;
-        let set = |position: u64| words[(position / 64) as usize] >> (position % 64) & 1 == 1;
-        for batch in digests.chunks(BATCH) {
-            self.prefetch(batch);
-            hits.extend(batch.iter().map(|&digest| positions(digest, probes, bits).all(set)));
-        }
+        self.ask_all(digests, copy, hits);
     }
 }
 
 impl Insert for Bloom {
     fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        Ok(self.set(positions(digest, self.size.probes, self.size.bits)))
+        Ok(self.put(digest))
     }
 
     fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
-        let BloomSize { bits, probes, .. } = self.size;
-        for batch in digests.chunks(BATCH) {
-            self.prefetch(batch);
-            outcomes.extend(batch.iter().map(|&digest| self.set(positions(digest, probes, bits))));
-        }
+        outcomes.reserve(digests.len());
+        self.put_all(digests, copy, |outcome| outcomes.push(outcome));
         Ok(())
     }
 }
 
-impl Bloom {
-    /// Inserts many keys whose novelty nobody asks for.
-    #[cfg(feature = "std")]
-    fn insert_digests(&mut self, digests: &[Digest]) {
-        let BloomSize { bits, probes, .. } = self.size;
-        for batch in digests.chunks(BATCH) {
-            self.prefetch(batch);
-            for &digest in batch {
-                self.set(positions(digest, probes, bits));
-            }
-        }
-    }
-
-    /// Asks for the cache lines of these keys.
-    #[inline]
-    fn prefetch(&self, batch: &[Digest]) {
-        let words = self.words.as_slice();
-        if words.len() >= PREFETCH_FROM_WORDS {
-            for &digest in batch {
-                let positions = positions(digest, self.size.probes, self.size.bits);
-                positions.for_each(|position| prefetch(words, (position / 64) as usize));
-            }
-        }
-    }
+/// Digests that are there already.
+fn copy(digests: &[Digest], to: &mut [Digest]) {
+    to.copy_from_slice(digests);
 }
 
 impl Merge for Bloom {
@@ -769,10 +805,22 @@ impl AnyFilter for Bloom {
 
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {
         out.probing(Probing::Scaled);
-        out.counts(self.inserted, self.ones);
+        out.counts(self.inserted, self.ones());
         let BloomSize { capacity, bits, probes, fpr_asked, .. } = self.size;
         out.params().u64(bits).u32(probes).u32(0).u64(capacity).f64(fpr_asked);
         out.words(&self.words);
+    }
+
+    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
+        self.contains_all(keys, hits);
+    }
+
+    fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
+        let hashing = self.hashing;
+        outcomes.reserve(keys.len());
+        let hash = |keys: &[&[u8]], digests: &mut [Digest]| Key::digests(keys, &hashing, digests);
+        self.put_all(keys, hash, |outcome| outcomes.push(outcome));
+        Ok(())
     }
 
     fn as_insert(&mut self) -> Option<&mut dyn Insert> {
@@ -808,7 +856,7 @@ impl<K: Key> FromIterator<K> for Bloom {
         let capacity = (digests.len() as u64).max(1);
         let mut bloom = Self::new(capacity, DEFAULT_FPR).expect("memory for the filter");
         for digest in digests {
-            bloom.set(positions(digest, bloom.size.probes, bloom.size.bits));
+            bloom.put(digest);
         }
         bloom
     }
@@ -881,18 +929,16 @@ impl AtomicBloom {
 
     /// Inserts many keys by their digests.
     pub fn insert_digests(&self, digests: &[Digest]) {
-        let BloomSize { bits, probes, .. } = self.size;
-        let words = self.words.as_slice();
-        for batch in digests.chunks(BATCH) {
-            if words.len() >= PREFETCH_FROM_WORDS {
-                for &digest in batch {
-                    positions(digest, probes, bits).for_each(|p| prefetch(words, (p / 64) as usize));
-                }
-            }
-            for &digest in batch {
+        let (words, BloomSize { bits, probes, .. }) = (self.words.as_slice(), self.size);
+        let ahead = |_: &(), digest: Digest| {
+            positions(digest, probes, bits).for_each(|position| prefetch(words, (position / 64) as usize));
+        };
+        let far = size_of_val(words) >= probes::PREFETCH_FROM_BYTES;
+        pipeline(&mut (), digests, copy, far, ahead, |(), digests| {
+            digests.iter().for_each(|&digest| {
                 self.set(digest);
-            }
-        }
+            });
+        });
         self.inserted.fetch_add(digests.len() as u64, Ordering::Relaxed);
     }
 
@@ -913,9 +959,8 @@ impl AtomicBloom {
     /// The same filter for one thread. The bits stay where they are.
     #[must_use]
     pub fn into_bloom(self) -> Bloom {
-        let ones = self.words.count_ones();
         let inserted = self.counted.then(|| self.inserted.into_inner());
-        Bloom { words: self.words.into(), size: self.size, hashing: self.hashing, inserted, ones }
+        Bloom::of(self.words.into(), self.size, self.hashing, inserted, None)
     }
 }
 
@@ -991,7 +1036,7 @@ impl SharedInsert for PrivateBlooms {
 
     fn insert_batch(&self, digests: &[Digest]) {
         let mut bloom = self.take();
-        bloom.insert_digests(digests);
+        bloom.put_all(digests, copy, |_| {});
         self.idle().push(bloom);
     }
 

@@ -11,6 +11,7 @@ mod memory;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
+pub(crate) mod probes;
 
 pub(crate) use blocks::{Part, Single, place};
 pub(crate) use memory::{AtomicMemory, Memory};
