@@ -13,6 +13,7 @@ mod measure;
 mod memory;
 mod options;
 mod report;
+mod threads;
 
 use anyhow::{Result, ensure};
 
@@ -60,6 +61,9 @@ fn main() -> Result<()> {
     if options.filters {
         check_names(&options)?;
         memory::run_steady()?;
+    }
+    if options.threads {
+        threads::run(options.size)?;
     }
     if options.build_file {
         build_file::run(options.size)?;

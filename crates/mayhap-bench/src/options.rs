@@ -8,11 +8,12 @@ use crate::Size;
 use crate::keys::Kind;
 
 pub(crate) const USAGE: &str = "\
-usage: mayhap-bench [filters] [build-file] [options]
+usage: mayhap-bench [filters] [threads] [build-file] [options]
 
   filters            filters against their peers and against physical limits
+  threads            two threads that fill one filter of 100 million keys, against one
   build-file         `mayhap build` against `wc -l` and one pass of hashing
-                     without either, both run
+                     without any of them, all run
 
 options, all but --quick for `filters`:
   --keys 1M,10M      numbers of keys (100k,1M,10M unless said; 100M takes 10 GB and long)
@@ -37,6 +38,7 @@ pub(crate) enum Command {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Options {
     pub(crate) filters: bool,
+    pub(crate) threads: bool,
     pub(crate) build_file: bool,
     pub(crate) size: Size,
     pub(crate) keys: Vec<u64>,
@@ -53,13 +55,14 @@ const MOST_KEYS: u64 = 10_000_000_000;
 pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Command> {
     let mut arguments = arguments.into_iter();
     let mut quick = false;
-    let (mut filters, mut build_file) = (false, false);
+    let (mut filters, mut threads, mut build_file) = (false, false, false);
     let (mut keys, mut kinds, mut rates, mut only) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut repetitions, mut csv) = (None, None);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().with_context(|| format!("{argument} needs a value; see --help"));
         match argument.as_str() {
             "filters" => filters = true,
+            "threads" => threads = true,
             "build-file" => build_file = true,
             "--quick" => quick = true,
             "--list" => return Ok(Command::List),
@@ -83,9 +86,11 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
     if rates.is_empty() {
         rates = vec![0.01, 0.001];
     }
+    let all = !(filters || threads || build_file);
     Ok(Command::Run(Options {
-        filters: filters || !build_file,
-        build_file: build_file || !filters,
+        filters: filters || all,
+        threads: threads || all,
+        build_file: build_file || all,
         size,
         keys,
         kinds,

@@ -34,3 +34,41 @@ pub(crate) fn pipeline<K, H: Copy + Default, S: ?Sized>(
         (turn, waiting) = (1 - turn, keys.len());
     }
 }
+
+/// Hands runs of keys to so many threads, each of which works with a state of its own; returns the states, and the
+/// panic of a thread if there was one. `None` if there are too few keys for more than one thread.
+#[cfg(feature = "std")]
+pub(crate) fn in_parallel<K: Sync, S: Send>(
+    keys: &[K],
+    threads: usize,
+    start: impl Fn() -> S + Sync,
+    work: impl Fn(&mut S, &[K]) + Sync,
+) -> Option<(alloc::vec::Vec<S>, std::thread::Result<()>)> {
+    use core::sync::atomic::{AtomicUsize, Ordering};
+
+    /// Keys of one run. Fewer than two runs are done before a thread has started.
+    const RUN: usize = 1 << 14;
+    let threads = threads.min(keys.len() / (2 * RUN));
+    if threads < 2 {
+        return None;
+    }
+    let next = AtomicUsize::new(0);
+    let thread = || {
+        let mut state = start();
+        while let Some(rest @ [_, ..]) = keys.get(next.fetch_add(RUN, Ordering::Relaxed)..) {
+            work(&mut state, &rest[..rest.len().min(RUN)]);
+        }
+        state
+    };
+    Some(std::thread::scope(|scope| {
+        let handles: alloc::vec::Vec<_> = (0..threads).map(|_| scope.spawn(thread)).collect();
+        let (mut states, mut panic) = (alloc::vec::Vec::new(), Ok(()));
+        for handle in handles {
+            match handle.join() {
+                Ok(state) => states.push(state),
+                Err(payload) => panic = Err(payload),
+            }
+        }
+        (states, panic)
+    }))
+}

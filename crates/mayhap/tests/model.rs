@@ -265,6 +265,69 @@ fn threads_lose_no_bits() {
     }
 }
 
+/// Small ones in filters of their own, large ones with atomic bits or in parts; a filter that had keys before; more
+/// threads than keys are worth.
+#[test]
+fn threads_set_the_bits_that_one_sets() {
+    let keys: Vec<u64> = (0..150_000).collect();
+    for (capacity, fpr) in [(1_000, 0.01), (200_000, 0.01), (100_000_000, 0.0001)] {
+        for layout in [None, Some(Layout::Compact), Some(Layout::Fastest)] {
+            let spec = Spec::sized(capacity, fpr);
+            for threads in [0, 1, 2, 5, 100] {
+                let inserted = keys.len() as u64 + 1;
+                if let Some(layout) = layout {
+                    let mut alone = Blocked::from_spec(&spec.with_layout(layout)).unwrap();
+                    alone.insert(u64::MAX);
+                    let mut many = alone.clone();
+                    alone.insert_all(&keys);
+                    many.insert_all_parallel(&keys, threads);
+                    assert!(many == alone, "{capacity} keys, {layout:?}, {threads} threads");
+                    assert_eq!((many.inserted(), many.fill()), (Some(inserted), alone.fill()));
+                } else {
+                    let mut alone = Bloom::from_spec(&spec).unwrap();
+                    alone.insert(u64::MAX);
+                    let mut many = alone.clone();
+                    alone.insert_all(&keys);
+                    many.insert_all_parallel(&keys, threads);
+                    assert!(many == alone, "{capacity} keys, {threads} threads");
+                    assert_eq!((many.inserted(), many.fill()), (Some(inserted), alone.fill()));
+                }
+            }
+        }
+    }
+}
+
+/// A key whose bytes are a bug of its owner.
+#[test]
+fn a_key_that_panics_in_a_thread_costs_no_other_key() {
+    struct Bad(u64);
+    impl mayhap::Key for Bad {
+        fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+            assert!(self.0 < 100_000, "bad key");
+            then(&self.0.to_le_bytes())
+        }
+    }
+    let bad: Vec<Bad> = (50_000..150_000).map(Bad).collect();
+    let mut blocked = Blocked::new(200_000, 0.01).unwrap();
+    let mut bloom = Bloom::new(200_000, 0.01).unwrap();
+    let mut large = Bloom::new(100_000_000, 0.01).unwrap();
+    blocked.extend(0..50_000u64);
+    bloom.extend(0..50_000u64);
+    large.extend(0..50_000u64);
+    let panics = |work: &mut dyn FnMut()| {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).expect_err("a bad key");
+    };
+    panics(&mut || blocked.insert_all_parallel(&bad, 3));
+    panics(&mut || bloom.insert_all_parallel(&bad, 3));
+    panics(&mut || large.insert_all_parallel(&bad, 3));
+    let all = |contains: &dyn Fn(u64) -> bool| (0..50_000).all(contains);
+    assert!(
+        all(&|key| blocked.contains(key))
+            && all(&|key| bloom.contains(key))
+            && all(&|key| large.contains(key))
+    );
+}
+
 /// Of many threads that insert one new key, at least one is told that it is new.
 #[test]
 fn somebody_is_told_that_a_key_is_new() {

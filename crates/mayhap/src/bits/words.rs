@@ -66,8 +66,14 @@ impl Words {
         copy
     }
 
+    /// Whether somebody else sees what is written.
+    #[cfg(feature = "std")]
+    pub(crate) fn is_in_place(&self) -> bool {
+        matches!(self.0, Storage::InPlace(_))
+    }
+
     /// The memory; that of a copy, if the words lie in somebody's bytes.
-    pub(super) fn into_memory(self) -> Memory {
+    pub(crate) fn into_memory(self) -> Memory {
         match self.0 {
             Storage::Own(memory) => memory,
             Storage::Shared(_) | Storage::InPlace(_) => self.clone().into_memory(),
@@ -167,6 +173,13 @@ impl Words {
         } else {
             Cow::Owned(self.as_slice().iter().flat_map(|word| word.to_le_bytes()).collect())
         }
+    }
+}
+
+/// No words.
+impl Default for Words {
+    fn default() -> Self {
+        Self(Storage::Own(Memory::default()))
     }
 }
 

@@ -41,6 +41,8 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+#[cfg(feature = "std")]
+use crate::batch::in_parallel;
 use crate::batch::pipeline;
 use crate::bits::{AtomicWords, Bytes, Words};
 use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
@@ -72,7 +74,7 @@ pub static FAMILY: Family = Family {
     },
     cost: Cost { query: "O(1)", insert: "O(1)", space: "1.5 n log2(1/p) and up" },
     make: Make::Empty(|spec| Ok(Box::new(Blocked::from_spec(spec)?))),
-    shared: Some(|spec| Ok(Box::new(AtomicBlocked::from_spec(spec)?))),
+    shared: Some(shared),
     plan,
     decode: |frame, hashing| Ok(Box::new(Blocked::decode(frame, hashing)?)),
     in_place: true,
@@ -81,6 +83,14 @@ pub static FAMILY: Family = Family {
 fn plan(spec: &Spec) -> Result<Plan, SpecError> {
     let BlockedSize { capacity, blocks, shape, fpr_asked, fpr } = spec.blocked()?;
     Ok(Plan { capacity, fpr_asked, fpr, bits: blocks * shape.bits(), probes: Some(shape.probes()) })
+}
+
+/// Many threads fill parts of one filter, or atomic words where there are no locks.
+fn shared(spec: &Spec) -> Result<Box<dyn SharedInsert>, SpecError> {
+    #[cfg(feature = "std")]
+    return Ok(Box::new(Parts::of(Blocked::from_spec(spec)?)));
+    #[cfg(not(feature = "std"))]
+    Ok(Box::new(AtomicBlocked::from_spec(spec)?))
 }
 
 fn words_of(size: &BlockedSize) -> u64 {
@@ -166,6 +176,42 @@ impl Blocked {
     pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
         let hashing = self.hashing;
         self.put(keys, |keys, halves| K::halves(keys, &hashing, halves), |_| {});
+    }
+
+    /// Inserts many keys with so many threads. The bits are those that one thread would set.
+    ///
+    /// No word is written by two threads at once and none is locked: the blocks lie in parts, and a thread that
+    /// has gathered enough keys of a part takes it for as long as it inserts them.
+    ///
+    /// ```
+    /// use mayhap::Blocked;
+    ///
+    /// let keys: Vec<u64> = (0..100_000).collect();
+    /// let mut seen = Blocked::new(100_000, 0.01)?;
+    /// seen.insert_all_parallel(&keys, 2);
+    /// assert!(keys.iter().all(|key| seen.contains(key)));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn insert_all_parallel<K: Key + Sync>(&mut self, keys: &[K], threads: usize) {
+        // Words that are written in place cannot be taken apart.
+        if self.words.is_in_place() {
+            return self.insert_all(keys);
+        }
+        let nothing = Self { words: Words::default(), ..*self };
+        let parts = Parts::of(core::mem::replace(self, nothing));
+        let hashing = self.hashing;
+        let hashed = in_parallel(keys, threads, Vec::new, |halves, keys| {
+            halves.resize(keys.len(), 0);
+            K::halves(keys, &hashing, halves);
+            parts.insert(halves);
+        });
+        *self = parts.joined();
+        match hashed {
+            None => self.insert_all(keys),
+            Some((_, Err(panic))) => std::panic::resume_unwind(panic),
+            Some((_, Ok(()))) => {}
+        }
     }
 
     #[inline(always)]
@@ -472,6 +518,99 @@ impl<K: Key> Extend<K> for Blocked {
         keys.into_iter().for_each(|key| {
             self.insert(key);
         });
+    }
+}
+
+/// A blocked filter under construction: its blocks in parts, each of which one thread at a time may write.
+///
+/// Plain stores of whole registers, where [`AtomicBlocked`] has a locked operation for every word of a block.
+#[cfg(feature = "std")]
+struct Parts {
+    parts: Vec<std::sync::Mutex<simd::MemoryPart>>,
+    /// Blocks per part: 2 to the power of this.
+    shift: u32,
+    /// Without its words, which are in the parts.
+    filter: Blocked,
+    inserted: AtomicU64,
+}
+
+#[cfg(feature = "std")]
+impl Parts {
+    /// Keys of one part that are inserted in one go: enough to make up for the lock and for the first misses.
+    const RUN: usize = 256;
+
+    fn of(mut filter: Blocked) -> Self {
+        // So many that two threads seldom want the same one.
+        let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+        let parts = (8 * cores).clamp(16, 256);
+        let shift = filter.size.blocks.div_ceil(parts).next_power_of_two().ilog2();
+        let stride = filter.size.shape.bits() as usize / 64;
+        let memory = core::mem::take(&mut filter.words).into_memory();
+        let parts = memory.split(stride << shift).into_iter().map(std::sync::Mutex::new).collect();
+        Self { parts, shift, filter, inserted: AtomicU64::new(0) }
+    }
+
+    /// Inserts keys by the first halves of their digests.
+    fn insert(&self, halves: &[u64]) {
+        let blocks = self.filter.size.blocks;
+        let mut runs = alloc::vec![0; self.parts.len() * Self::RUN];
+        let mut lens = alloc::vec![0; self.parts.len()];
+        for &half in halves {
+            let part = (reduce(half, blocks) >> self.shift) as usize;
+            let len = &mut lens[part];
+            let run = &mut runs[part * Self::RUN..][..Self::RUN];
+            run[*len % Self::RUN] = half;
+            *len += 1;
+            if *len == Self::RUN {
+                self.insert_run(part, run);
+                *len = 0;
+            }
+        }
+        for (part, (run, len)) in runs.chunks(Self::RUN).zip(lens).enumerate() {
+            self.insert_run(part, &run[..len]);
+        }
+        self.inserted.fetch_add(halves.len() as u64, Ordering::Relaxed);
+    }
+
+    fn insert_run(&self, part: usize, halves: &[u64]) {
+        // A thread that panicked has left whole bits behind, as every insert does.
+        let mut memory = self.parts[part].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let BlockedSize { blocks: total, shape, .. } = self.filter.size;
+        let part = Part { first: (part as u64) << self.shift, total };
+        simd::insert_all(
+            memory.as_mut_slice(),
+            part,
+            shape,
+            halves,
+            |halves, to| to.copy_from_slice(halves),
+            |_| {},
+        );
+    }
+
+    /// The whole filter.
+    fn joined(self) -> Blocked {
+        let part =
+            |part: std::sync::Mutex<_>| part.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let words = simd::Memory::join(self.parts.into_iter().map(part)).into();
+        let calls = self.inserted.into_inner();
+        let inserted = self.filter.inserted.map(|before| before.saturating_add(calls));
+        Blocked { words, inserted, ones: None, ..self.filter }
+    }
+}
+
+#[cfg(feature = "std")]
+impl SharedInsert for Parts {
+    fn hashing(&self) -> Hashing {
+        self.filter.hashing
+    }
+
+    fn insert_batch(&self, digests: &[Digest]) {
+        let halves: Vec<u64> = digests.iter().map(|digest| digest.a).collect();
+        self.insert(&halves);
+    }
+
+    fn finish(self: Box<Self>) -> Box<dyn AnyFilter> {
+        Box::new(self.joined())
     }
 }
 

@@ -36,6 +36,8 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+#[cfg(feature = "std")]
+use crate::batch::in_parallel;
 use crate::batch::pipeline;
 use crate::bits::{AtomicWords, Bytes, OutOfMemory, OutOfRange, Words, resized, words_for};
 use crate::error::{DecodeError, Error, FoldError, Full, Mismatch, SpecError};
@@ -208,6 +210,61 @@ impl Bloom {
     pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
         let hashing = self.hashing;
         self.put_all(keys, |keys, digests| K::digests(keys, &hashing, digests), |_| {});
+    }
+
+    /// Inserts many keys with so many threads. The bits are those that one thread would set.
+    ///
+    /// Each thread fills a filter of its own, if those are small; else all set atomic bits.
+    ///
+    /// # Panics
+    /// If there is no memory for the filters of the threads, or a key panics; the keys from before are still in.
+    ///
+    /// ```
+    /// use mayhap::Bloom;
+    ///
+    /// let keys: Vec<u64> = (0..100_000).collect();
+    /// let mut seen = Bloom::new(100_000, 0.01)?;
+    /// seen.insert_all_parallel(&keys, 2);
+    /// assert!(keys.iter().all(|key| seen.contains(key)));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    #[cfg(feature = "std")]
+    pub fn insert_all_parallel<K: Key + Sync>(&mut self, keys: &[K], threads: usize) {
+        if self.words.is_in_place() {
+            return self.insert_all(keys);
+        }
+        let (size, hashing) = (self.size, self.hashing);
+        let panic = if PrivateBlooms::fit(size.bits) {
+            let start = || {
+                let words = Words::zeroed(words_for(size.bits)).ok()?;
+                Some(Self::of(words, size, hashing, Some(0), Some(0)))
+            };
+            let work = |own: &mut Option<Self>, keys: &[K]| own.as_mut().expect("memory").insert_all(keys);
+            in_parallel(keys, threads, start, work).map(|(filters, panic)| {
+                for own in filters.iter().flatten() {
+                    let inserted = self.inserted.zip(own.inserted);
+                    self.merge(own).expect("of the same size and hashing");
+                    self.inserted = inserted.map(|(ours, theirs)| ours.saturating_add(theirs));
+                }
+                panic
+            })
+        } else {
+            let nothing = Self { words: Words::default(), ..*self };
+            let shared = AtomicBloom::from(core::mem::replace(self, nothing));
+            let work = |digests: &mut Vec<Digest>, keys: &[K]| {
+                digests.resize(keys.len(), Digest::default());
+                K::digests(keys, &hashing, digests);
+                shared.insert_digests(digests);
+            };
+            let panic = in_parallel(keys, threads, Vec::new, work).map(|(_, panic)| panic);
+            *self = shared.into_bloom();
+            panic
+        };
+        match panic {
+            None => self.insert_all(keys),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            Some(Ok(())) => {}
+        }
     }
 
     #[inline(always)]

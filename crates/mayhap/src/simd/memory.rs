@@ -50,7 +50,7 @@ impl Memory {
     pub(crate) fn zeroed(len: usize) -> Option<Self> {
         let layout = layout(len)?;
         if len == 0 {
-            return Some(Self { start: NonNull::dangling(), len, source: Source::None });
+            return Some(Self::default());
         }
         #[cfg(all(feature = "std", target_os = "linux"))]
         if layout.size() >= HUGE_FROM {
@@ -81,12 +81,66 @@ impl Memory {
     }
 }
 
+/// No words.
+impl Default for Memory {
+    fn default() -> Self {
+        Self { start: NonNull::dangling(), len: 0, source: Source::None }
+    }
+}
+
 impl Drop for Memory {
     fn drop(&mut self) {
         if let (Source::Heap, Some(layout)) = (&self.source, layout(self.len)) {
             // SAFETY: it was allocated with this layout, and this is its end.
             unsafe { dealloc(self.start.as_ptr().cast(), layout) }
         }
+    }
+}
+
+/// Parts of a memory that have different holders, each of whom may write.
+#[cfg(feature = "std")]
+pub(crate) struct MemoryPart {
+    /// The first of `len` words that belong to this part only.
+    start: NonNull<u64>,
+    len: usize,
+    /// Keeps the words where they are. Nobody reads or writes through it as long as there are parts.
+    whole: alloc::sync::Arc<Memory>,
+}
+
+// SAFETY: the words of a part are owned like those of a box.
+#[cfg(feature = "std")]
+unsafe impl Send for MemoryPart {}
+
+#[cfg(feature = "std")]
+impl MemoryPart {
+    /// The words of this part.
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u64] {
+        // SAFETY: the words lie in memory that lives as long as `whole`, and no other part has them.
+        unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+#[cfg(feature = "std")]
+impl Memory {
+    /// Parts of so many words, in order; the last one may be shorter.
+    pub(crate) fn split(self, words: usize) -> alloc::vec::Vec<MemoryPart> {
+        let (first, end) = (self.start, self.len);
+        let whole = alloc::sync::Arc::new(self);
+        let part = |from: usize| {
+            let len = words.min(end - from);
+            // SAFETY: `from` is below the number of words.
+            MemoryPart { start: unsafe { first.add(from) }, len, whole: whole.clone() }
+        };
+        (0..end).step_by(words.max(1)).map(part).collect()
+    }
+
+    /// The memory that was split, from all its parts.
+    ///
+    /// # Panics
+    /// If there is no part, or another one is still held.
+    pub(crate) fn join(parts: impl IntoIterator<Item = MemoryPart>) -> Self {
+        let last = parts.into_iter().map(|part| part.whole).last().expect("a part");
+        alloc::sync::Arc::into_inner(last).expect("all parts")
     }
 }
 
@@ -112,5 +166,36 @@ impl AtomicMemory {
 impl From<Memory> for AtomicMemory {
     fn from(memory: Memory) -> Self {
         Self(memory)
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_written_apart_and_joined() {
+        for (len, words) in [(1, 1), (10, 3), (1000, 999), (1 << 20, 1 << 18)] {
+            let memory = Memory::zeroed(len).unwrap();
+            let address = memory.as_slice().as_ptr().addr();
+            let mut parts = memory.split(words);
+            assert_eq!(parts.len(), len.div_ceil(words));
+            std::thread::scope(|scope| {
+                for (i, part) in parts.iter_mut().enumerate() {
+                    scope.spawn(move || part.as_mut_slice().fill(i as u64));
+                }
+            });
+            let memory = Memory::join(parts);
+            assert_eq!(memory.as_slice().as_ptr().addr(), address);
+            assert!(memory.as_slice().iter().enumerate().all(|(i, &word)| word == (i / words) as u64));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "all parts")]
+    fn a_part_that_is_missing_is_noticed() {
+        let mut parts = Memory::zeroed(10).unwrap().split(5);
+        let _held = parts.pop();
+        Memory::join(parts);
     }
 }

@@ -14,6 +14,8 @@ mod portable;
 pub(crate) mod probes;
 
 pub(crate) use blocks::{Part, Single, place};
+#[cfg(feature = "std")]
+pub(crate) use memory::MemoryPart;
 pub(crate) use memory::{AtomicMemory, Memory};
 pub(crate) use portable::{line_mask, split_mask};
 
