@@ -73,7 +73,8 @@ impl Inputs {
     /// How many records there are in plain files. One thread: counting is as fast as reading.
     pub(crate) fn count_records(&self, progress: &Progress) -> Result<u64> {
         let mut records = 0;
-        let mut buffer = vec![0; CHUNK];
+        // Small enough to stay in the cache that the kernel copies through.
+        let mut buffer = vec![0; 64 << 10];
         for path in self.sources() {
             let (mut file, mut last) = (open(path)?, self.terminator);
             loop {

@@ -4,12 +4,18 @@ mod atomic;
 mod bitmap;
 mod bytes;
 mod cells;
+#[cfg(feature = "std")]
+mod parts;
 mod resize;
+mod scatter;
 mod words;
 
 pub use atomic::AtomicWords;
 pub use bitmap::{Bitmap, Ones, OutOfRange, Ranked};
 pub use bytes::{Bytes, ExclusiveBytes};
 pub use cells::Cells;
+#[cfg(feature = "std")]
+pub(crate) use parts::Parts;
 pub use resize::{overlap, resized};
+pub(crate) use scatter::{REGION_WORDS, Scatter, set_offsets};
 pub use words::{OutOfMemory, Words, words_for};

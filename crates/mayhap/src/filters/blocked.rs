@@ -44,6 +44,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 #[cfg(feature = "std")]
 use crate::batch::in_parallel;
 use crate::batch::pipeline;
+#[cfg(feature = "std")]
+use crate::bits::Parts;
 use crate::bits::{AtomicWords, Bytes, Words};
 use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
@@ -88,7 +90,7 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
 /// Many threads fill parts of one filter, or atomic words where there are no locks.
 fn shared(spec: &Spec) -> Result<Box<dyn SharedInsert>, SpecError> {
     #[cfg(feature = "std")]
-    return Ok(Box::new(Parts::of(Blocked::from_spec(spec)?)));
+    return Ok(Box::new(PartedBlocked::of(Blocked::from_spec(spec)?)));
     #[cfg(not(feature = "std"))]
     Ok(Box::new(AtomicBlocked::from_spec(spec)?))
 }
@@ -199,7 +201,7 @@ impl Blocked {
             return self.insert_all(keys);
         }
         let nothing = Self { words: Words::default(), ..*self };
-        let parts = Parts::of(core::mem::replace(self, nothing));
+        let parts = PartedBlocked::of(core::mem::replace(self, nothing));
         let hashing = self.hashing;
         let hashed = in_parallel(keys, threads, Vec::new, |halves, keys| {
             halves.resize(keys.len(), 0);
@@ -525,8 +527,8 @@ impl<K: Key> Extend<K> for Blocked {
 ///
 /// Plain stores of whole registers, where [`AtomicBlocked`] has a locked operation for every word of a block.
 #[cfg(feature = "std")]
-struct Parts {
-    parts: Vec<std::sync::Mutex<simd::MemoryPart>>,
+struct PartedBlocked {
+    parts: Parts,
     /// Blocks per part: 2 to the power of this.
     shift: u32,
     /// Without its words, which are in the parts.
@@ -535,7 +537,7 @@ struct Parts {
 }
 
 #[cfg(feature = "std")]
-impl Parts {
+impl PartedBlocked {
     /// Keys of one part that are inserted in one go: enough to make up for the lock and for the first misses.
     const RUN: usize = 256;
 
@@ -545,8 +547,7 @@ impl Parts {
         let parts = (8 * cores).clamp(16, 256);
         let shift = filter.size.blocks.div_ceil(parts).next_power_of_two().ilog2();
         let stride = filter.size.shape.bits() as usize / 64;
-        let memory = core::mem::take(&mut filter.words).into_memory();
-        let parts = memory.split(stride << shift).into_iter().map(std::sync::Mutex::new).collect();
+        let parts = Parts::of(core::mem::take(&mut filter.words), stride << shift);
         Self { parts, shift, filter, inserted: AtomicU64::new(0) }
     }
 
@@ -573,33 +574,24 @@ impl Parts {
     }
 
     fn insert_run(&self, part: usize, halves: &[u64]) {
-        // A thread that panicked has left whole bits behind, as every insert does.
-        let mut memory = self.parts[part].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let BlockedSize { blocks: total, shape, .. } = self.filter.size;
-        let part = Part { first: (part as u64) << self.shift, total };
-        simd::insert_all(
-            memory.as_mut_slice(),
-            part,
-            shape,
-            halves,
-            |halves, to| to.copy_from_slice(halves),
-            |_| {},
-        );
+        let first = (part as u64) << self.shift;
+        let copy = |halves: &[u64], to: &mut [u64]| to.copy_from_slice(halves);
+        self.parts.with(part, |words| {
+            simd::insert_all(words, Part { first, total }, shape, halves, copy, |_| {});
+        });
     }
 
     /// The whole filter.
     fn joined(self) -> Blocked {
-        let part =
-            |part: std::sync::Mutex<_>| part.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let words = simd::Memory::join(self.parts.into_iter().map(part)).into();
         let calls = self.inserted.into_inner();
         let inserted = self.filter.inserted.map(|before| before.saturating_add(calls));
-        Blocked { words, inserted, ones: None, ..self.filter }
+        Blocked { words: self.parts.joined(), inserted, ones: None, ..self.filter }
     }
 }
 
 #[cfg(feature = "std")]
-impl SharedInsert for Parts {
+impl SharedInsert for PartedBlocked {
     fn hashing(&self) -> Hashing {
         self.filter.hashing
     }

@@ -39,7 +39,12 @@ use core::sync::atomic::{AtomicU64, Ordering};
 #[cfg(feature = "std")]
 use crate::batch::in_parallel;
 use crate::batch::pipeline;
-use crate::bits::{AtomicWords, Bytes, OutOfMemory, OutOfRange, Words, resized, words_for};
+#[cfg(feature = "std")]
+use crate::bits::Parts;
+use crate::bits::{
+    AtomicWords, Bytes, OutOfMemory, OutOfRange, REGION_WORDS, Scatter, Words, resized, set_offsets,
+    words_for,
+};
 use crate::error::{DecodeError, Error, FoldError, Full, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
@@ -81,12 +86,16 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
     Ok(Plan { capacity, fpr_asked, fpr, bits, probes: Some(probes) })
 }
 
-/// Many threads fill private copies while those are small, and one filter with atomic bits when not.
+/// Many threads fill private copies while those are small, then regions of one filter; or atomic bits, where there
+/// are no locks.
 fn shared(spec: &Spec) -> Result<Box<dyn SharedInsert>, SpecError> {
     #[cfg(feature = "std")]
-    if PrivateBlooms::fit(spec.bloom()?.bits) {
-        return Ok(Box::new(PrivateBlooms::from_spec(spec)?));
-    }
+    return Ok(if Scatter::pays(spec.bloom()?.bits) {
+        Box::new(ScatteredBloom::of(Bloom::from_spec(spec)?))
+    } else {
+        Box::new(PrivateBlooms::from_spec(spec)?)
+    });
+    #[cfg(not(feature = "std"))]
     Ok(Box::new(AtomicBloom::from_spec(spec)?))
 }
 
@@ -206,18 +215,41 @@ impl Bloom {
         self.ask_all(keys, |keys, digests| K::digests(keys, &hashing, digests), hits);
     }
 
-    /// Inserts many keys, several at a time in flight.
+    /// Inserts many keys, several at a time in flight. So many that a large filter is written all over again and
+    /// again are gathered by the region of their bits; the memory for that is a quarter of the filter's and 64 MiB
+    /// at most.
     pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
-        let hashing = self.hashing;
-        self.put_all(keys, |keys, digests| K::digests(keys, &hashing, digests), |_| {});
+        let (hashing, BloomSize { bits, probes, .. }) = (self.hashing, self.size);
+        let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
+        // On average every cache line of the filter is written twice.
+        let dense = (keys.len() as u64).saturating_mul(u64::from(probes)) / 2 >= bits / 512;
+        let scatter = if dense && Scatter::pays(bits) { Scatter::new(bits) } else { None };
+        let Some(mut scatter) = scatter else { return self.put_all(keys, hash, |_| {}) };
+        let (words, mut fresh) = (self.words.as_mut_slice(), 0);
+        let mut set = |region: usize, offsets: &[u32]| {
+            let words = &mut words[region * REGION_WORDS..];
+            fresh += set_offsets(words, offsets);
+        };
+        pipeline(
+            &mut scatter,
+            keys,
+            hash,
+            false,
+            |_, _| {},
+            |scatter, digests| {
+                for &digest in digests {
+                    positions(digest, probes, bits).for_each(|position| scatter.push(position, &mut set));
+                }
+            },
+        );
+        scatter.drain(&mut set);
+        self.ones = self.ones.map(|ones| ones + fresh);
+        self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
     }
 
     /// Inserts many keys with so many threads. The bits are those that one thread would set.
     ///
-    /// Each thread fills a filter of its own, if those are small; else all set atomic bits.
-    ///
-    /// # Panics
-    /// If there is no memory for the filters of the threads, or a key panics; the keys from before are still in.
+    /// Threads fill small filters of their own, and regions of a large one.
     ///
     /// ```
     /// use mayhap::Bloom;
@@ -228,36 +260,26 @@ impl Bloom {
     /// assert!(keys.iter().all(|key| seen.contains(key)));
     /// # Ok::<(), mayhap::Error>(())
     /// ```
+    ///
+    /// # Panics
+    /// If there is no memory for the threads to work in, or a key panics; the keys from before are still in.
     #[cfg(feature = "std")]
     pub fn insert_all_parallel<K: Key + Sync>(&mut self, keys: &[K], threads: usize) {
+        // Words that are written in place cannot be taken apart.
         if self.words.is_in_place() {
             return self.insert_all(keys);
         }
-        let (size, hashing) = (self.size, self.hashing);
-        let panic = if PrivateBlooms::fit(size.bits) {
-            let start = || {
-                let words = Words::zeroed(words_for(size.bits)).ok()?;
-                Some(Self::of(words, size, hashing, Some(0), Some(0)))
-            };
-            let work = |own: &mut Option<Self>, keys: &[K]| own.as_mut().expect("memory").insert_all(keys);
-            in_parallel(keys, threads, start, work).map(|(filters, panic)| {
-                for own in filters.iter().flatten() {
-                    let inserted = self.inserted.zip(own.inserted);
-                    self.merge(own).expect("of the same size and hashing");
-                    self.inserted = inserted.map(|(ours, theirs)| ours.saturating_add(theirs));
-                }
-                panic
-            })
+        let nothing = Self { words: Words::default(), ..*self };
+        let whole = core::mem::replace(self, nothing);
+        let panic = if Scatter::pays(whole.size.bits) {
+            let shared = ScatteredBloom::of(whole);
+            let panic = fill(&shared, keys, threads);
+            *self = shared.joined();
+            panic
         } else {
-            let nothing = Self { words: Words::default(), ..*self };
-            let shared = AtomicBloom::from(core::mem::replace(self, nothing));
-            let work = |digests: &mut Vec<Digest>, keys: &[K]| {
-                digests.resize(keys.len(), Digest::default());
-                K::digests(keys, &hashing, digests);
-                shared.insert_digests(digests);
-            };
-            let panic = in_parallel(keys, threads, Vec::new, work).map(|(_, panic)| panic);
-            *self = shared.into_bloom();
+            let shared = PrivateBlooms::of(whole);
+            let panic = fill(&shared, keys, threads);
+            *self = shared.joined();
             panic
         };
         match panic {
@@ -1043,45 +1065,78 @@ impl SharedInsert for AtomicBloom {
     }
 }
 
-/// Private copies of one filter, merged in the end: no thread waits for another's cache lines.
+/// Has threads insert keys into a filter under construction; as [`in_parallel`] says.
+#[cfg(feature = "std")]
+fn fill<K: Key + Sync>(
+    shared: &impl SharedInsert,
+    keys: &[K],
+    threads: usize,
+) -> Option<std::thread::Result<()>> {
+    let hashing = shared.hashing();
+    let work = |digests: &mut Vec<Digest>, keys: &[K]| {
+        digests.resize(keys.len(), Digest::default());
+        K::digests(keys, &hashing, digests);
+        shared.insert_batch(digests);
+    };
+    in_parallel(keys, threads, Vec::new, work).map(|(_, panic)| panic)
+}
+
+/// Things that threads work with, one at a time each.
+#[cfg(feature = "std")]
+struct Pool<T>(std::sync::Mutex<Vec<T>>);
+
+#[cfg(feature = "std")]
+impl<T> Pool<T> {
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<T>> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Works with an idle one or a new one; if there is no memory for a new one, with the next that becomes idle.
+    fn with(&self, new: impl Fn() -> Option<T>, work: impl FnOnce(&mut T)) {
+        loop {
+            let idle = self.idle().pop();
+            if let Some(mut own) = idle.or_else(&new) {
+                work(&mut own);
+                return self.idle().push(own);
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    fn into_inner(self) -> Vec<T> {
+        self.0.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Private copies of one small filter, merged in the end: no thread waits for another's cache lines.
 #[cfg(feature = "std")]
 struct PrivateBlooms {
-    spec: Spec,
+    size: BloomSize,
     hashing: Hashing,
-    /// Copies that no thread is working on.
-    idle: std::sync::Mutex<Vec<Bloom>>,
+    copies: Pool<Bloom>,
 }
 
 #[cfg(feature = "std")]
 impl PrivateBlooms {
-    /// All copies but one together take at most so many bytes.
-    const EXTRA: u64 = 32 << 20;
-
-    /// Whether a copy for every core is affordable.
-    fn fit(bits: u64) -> bool {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
-        (cores - 1).saturating_mul(bits / 8) <= Self::EXTRA
-    }
-
     fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        let first = Bloom::from_spec(spec)?;
-        let hashing = first.hashing;
-        Ok(Self { spec: *spec, hashing, idle: std::sync::Mutex::new(alloc::vec![first]) })
+        Ok(Self::of(Bloom::from_spec(spec)?))
     }
 
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Bloom>> {
-        self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn of(first: Bloom) -> Self {
+        let (size, hashing) = (first.size, first.hashing);
+        Self { size, hashing, copies: Pool(std::sync::Mutex::new(alloc::vec![first])) }
     }
 
-    /// A copy to work on. If there is no memory for one more, the next that becomes idle.
-    fn take(&self) -> Bloom {
-        loop {
-            let idle = self.idle().pop();
-            if let Some(bloom) = idle.or_else(|| Bloom::from_spec(&self.spec).ok()) {
-                return bloom;
-            }
-            std::thread::yield_now();
+    fn joined(self) -> Bloom {
+        let mut copies = self.copies.into_inner().into_iter();
+        let mut whole = copies.next().expect("the first copy is made with the pool");
+        for copy in copies {
+            let inserted =
+                whole.inserted.zip(copy.inserted).map(|(ours, theirs)| ours.saturating_add(theirs));
+            whole.merge(&copy).expect("copies agree");
+            whole.inserted = inserted;
         }
+        whole
     }
 }
 
@@ -1092,21 +1147,77 @@ impl SharedInsert for PrivateBlooms {
     }
 
     fn insert_batch(&self, digests: &[Digest]) {
-        let mut bloom = self.take();
-        bloom.put_all(digests, copy, |_| {});
-        self.idle().push(bloom);
+        let empty = || {
+            let words = Words::zeroed(words_for(self.size.bits)).ok()?;
+            Some(Bloom::of(words, self.size, self.hashing, Some(0), Some(0)))
+        };
+        self.copies.with(empty, |bloom| bloom.put_all(digests, copy, |_| {}));
     }
 
     fn finish(self: Box<Self>) -> Box<dyn AnyFilter> {
-        let mut copies = core::mem::take(&mut *self.idle()).into_iter();
-        let mut whole = copies.next().expect("the first copy is made with the pool");
-        for copy in copies {
-            let inserted =
-                whole.inserted.zip(copy.inserted).map(|(ours, theirs)| ours.saturating_add(theirs));
-            whole.merge(&copy).expect("copies agree");
-            whole.inserted = inserted;
+        Box::new(self.joined())
+    }
+}
+
+/// A large filter whose regions threads write one at a time, with what each has gathered for them.
+#[cfg(feature = "std")]
+struct ScatteredBloom {
+    regions: Parts,
+    /// Without its words, which are in the regions.
+    filter: Bloom,
+    gathered: Pool<Scatter>,
+    inserted: AtomicU64,
+    fresh: AtomicU64,
+}
+
+#[cfg(feature = "std")]
+impl ScatteredBloom {
+    fn of(mut filter: Bloom) -> Self {
+        let regions = Parts::of(core::mem::take(&mut filter.words), REGION_WORDS);
+        let gathered = Pool(std::sync::Mutex::new(Vec::new()));
+        Self { regions, filter, gathered, inserted: AtomicU64::new(0), fresh: AtomicU64::new(0) }
+    }
+
+    fn set(&self, region: usize, offsets: &[u32]) {
+        let fresh = self.regions.with(region, |words| set_offsets(words, offsets));
+        self.fresh.fetch_add(fresh, Ordering::Relaxed);
+    }
+
+    fn joined(mut self) -> Bloom {
+        let gathered = core::mem::replace(&mut self.gathered, Pool(std::sync::Mutex::new(Vec::new())));
+        for mut scatter in gathered.into_inner() {
+            scatter.drain(|region, offsets| self.set(region, offsets));
         }
-        Box::new(whole)
+        let (calls, fresh) = (self.inserted.into_inner(), self.fresh.into_inner());
+        let inserted = self.filter.inserted.map(|before| before.saturating_add(calls));
+        let ones = self.filter.ones.map(|before| before + fresh);
+        Bloom { words: self.regions.joined(), inserted, ones, ..self.filter }
+    }
+}
+
+#[cfg(feature = "std")]
+impl SharedInsert for ScatteredBloom {
+    fn hashing(&self) -> Hashing {
+        self.filter.hashing
+    }
+
+    fn insert_batch(&self, digests: &[Digest]) {
+        let BloomSize { bits, probes, .. } = self.filter.size;
+        self.gathered.with(
+            || Scatter::new(bits),
+            |scatter| {
+                for &digest in digests {
+                    for position in positions(digest, probes, bits) {
+                        scatter.push(position, |region, offsets| self.set(region, offsets));
+                    }
+                }
+            },
+        );
+        self.inserted.fetch_add(digests.len() as u64, Ordering::Relaxed);
+    }
+
+    fn finish(self: Box<Self>) -> Box<dyn AnyFilter> {
+        Box::new(self.joined())
     }
 }
 

@@ -1,0 +1,122 @@
+//! Bits to be set anywhere, gathered by region, so that memory is visited region by region.
+//!
+//! Each position of a Bloom filter is a cache miss of its own. Gathered in regions that fit the second-level cache,
+//! positions are written to memory in sequence and read again in sequence, and a region is fetched once for many
+//! of them. Putze, Sanders and Singler (2007) do the same with blocks; it pays for whoever does not ask whether a
+//! key was new.
+
+use alloc::vec::Vec;
+
+use super::words::words_for;
+
+/// Bits of a region: 2 to the power of this, 256 KiB, half of a common second-level cache.
+const SHIFT: u32 = 21;
+
+/// Words of a region.
+pub(crate) const REGION_WORDS: usize = 1 << (SHIFT - 6);
+
+/// Positions that wait to be set.
+pub(crate) struct Scatter {
+    /// Where in its region: so many per region.
+    offsets: Vec<u32>,
+    room: usize,
+    /// How many wait in each region.
+    waiting: Vec<usize>,
+}
+
+impl Scatter {
+    /// Whether a filter of so many bits is large enough for this to pay.
+    pub(crate) fn pays(bits: u64) -> bool {
+        bits >> SHIFT >= 8
+    }
+
+    /// For positions below `bits`. The memory is a quarter of that of the bits, within bounds: with less a region
+    /// would be fetched for too few positions.
+    /// `None` if it is not granted.
+    pub(crate) fn new(bits: u64) -> Option<Self> {
+        let regions = (words_for(bits) as usize).div_ceil(REGION_WORDS);
+        let bytes = (bits / 32).clamp(4 << 20, 64 << 20) as usize;
+        let room = (bytes / 4 / regions).max(64);
+        let (mut offsets, mut waiting) = (Vec::new(), Vec::new());
+        offsets.try_reserve_exact(regions * room).ok()?;
+        waiting.try_reserve_exact(regions).ok()?;
+        offsets.resize(regions * room, 0);
+        waiting.resize(regions, 0);
+        Some(Self { offsets, room, waiting })
+    }
+
+    /// Takes a position; calls `full` with a region and all that waits there, if that is as much as there is room
+    /// for.
+    ///
+    /// # Panics
+    /// If the position is not below the bits that this was made for.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, position: u64, full: impl FnOnce(usize, &[u32])) {
+        let region = (position >> SHIFT) as usize;
+        let waiting = &mut self.waiting[region];
+        self.offsets[region * self.room + *waiting] = position as u32 & ((1 << SHIFT) - 1);
+        *waiting += 1;
+        if *waiting == self.room {
+            *waiting = 0;
+            full(region, &self.offsets[region * self.room..][..self.room]);
+        }
+    }
+
+    /// Calls `set` with each region that has positions, and forgets them.
+    pub(crate) fn drain(&mut self, mut set: impl FnMut(usize, &[u32])) {
+        for (region, (offsets, waiting)) in self.offsets.chunks(self.room).zip(&mut self.waiting).enumerate()
+        {
+            if *waiting > 0 {
+                set(region, &offsets[..core::mem::take(waiting)]);
+            }
+        }
+    }
+}
+
+/// Sets bits of a region, and says how many were not set before.
+pub(crate) fn set_offsets(words: &mut [u64], offsets: &[u32]) -> u64 {
+    /// Enough to hide a miss of the second-level cache.
+    const AHEAD: usize = 16;
+    let place = |offset: u32| (offset / 64) as usize;
+    let mut fresh = 0;
+    for (i, &offset) in offsets.iter().enumerate() {
+        if let Some(&later) = offsets.get(i + AHEAD) {
+            crate::simd::prefetch(words, place(later));
+        }
+        let word = &mut words[place(offset)];
+        fresh += !(*word >> (offset % 64)) & 1;
+        *word |= 1 << (offset % 64);
+    }
+    fresh
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::Hashing;
+    use crate::probing::reduce;
+
+    #[test]
+    fn what_is_scattered_is_set_once() {
+        let bits = 9 * (1 << SHIFT) + 77;
+        let mut scatter = Scatter::new(bits).unwrap();
+        let mut plain = alloc::vec![0u64; words_for(bits) as usize];
+        let mut words = plain.clone();
+        let mut fresh = 0;
+        let mut set = |region: usize, offsets: &[u32]| {
+            let from = region * REGION_WORDS;
+            let end = words.len().min(from + REGION_WORDS);
+            fresh += set_offsets(&mut words[from..end], offsets);
+        };
+        // More than there is room for, and the ends.
+        let random = (0..3_000_000u64).map(|i| reduce(Hashing::default().digest_of(i).a, bits));
+        for position in random.chain([0, bits - 1, (1 << SHIFT) - 1, 1 << SHIFT]) {
+            plain[(position / 64) as usize] |= 1 << (position % 64);
+            scatter.push(position, &mut set);
+        }
+        scatter.drain(&mut set);
+        scatter.drain(|_, _| panic!("everything is set"));
+        assert!(plain == words);
+        assert_eq!(fresh, words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>());
+    }
+}
