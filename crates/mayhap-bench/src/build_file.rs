@@ -18,7 +18,7 @@ use crate::Size;
 const URL: usize = 49;
 
 /// The bars: time of a build over time of the limit, and memory beyond the filter.
-const TIMES: f64 = 4.0;
+const TIMES: f64 = 2.5;
 const MEMORY: u64 = 64 << 20;
 
 pub(crate) fn run(size: Size) -> Result<()> {

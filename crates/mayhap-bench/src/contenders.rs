@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, DefaultHasher, Hasher};
 
 use foldhash::fast::{FixedState, FoldHasher};
 use mayhap::bits::{Words, words_for};
-use mayhap::{Bloom, Filter, Insert, Spec};
+use mayhap::{Bloom, Spec};
 use mem_dbg::{MemSize, SizeFlags};
 use sux::bits::BitFieldVec;
 use sux::dict::VFilter;
@@ -178,25 +178,10 @@ fn ours<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<'k,
             Role::Ours { floor: PROBES },
             move |keys| {
                 let mut bloom = make();
-                let hashing = bloom.hashing();
-                let (mut digests, mut outcomes) = (Vec::new(), Vec::new());
-                for batch in keys.chunks(BATCH) {
-                    digests.clear();
-                    digests.extend(batch.iter().map(|&key| hashing.digest_of(key)));
-                    outcomes.clear();
-                    bloom.insert_batch(&digests, &mut outcomes).expect("a Bloom filter is never full");
-                }
+                bloom.insert_all(keys);
                 bloom
             },
-            |bloom: &Bloom, keys| {
-                let hashing = bloom.hashing();
-                let mut digests = Vec::new();
-                count_batches(keys, |batch, hits| {
-                    digests.clear();
-                    digests.extend(batch.iter().map(|&key| hashing.digest_of(key)));
-                    bloom.contains_batch(&digests, hits);
-                })
-            },
+            |bloom: &Bloom, keys| count_batches(keys, |batch, hits| bloom.contains_all(batch, hits)),
             bytes,
         ),
     ]

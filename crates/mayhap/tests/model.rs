@@ -301,7 +301,7 @@ fn threads_set_the_bits_that_one_sets() {
 #[test]
 fn a_key_that_panics_in_a_thread_costs_no_other_key() {
     struct Bad(u64);
-    impl mayhap::Key for Bad {
+    impl Key for Bad {
         fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
             assert!(self.0 < 100_000, "bad key");
             then(&self.0.to_le_bytes())

@@ -17,5 +17,5 @@ pub use cells::Cells;
 #[cfg(feature = "std")]
 pub(crate) use parts::Parts;
 pub use resize::{overlap, resized};
-pub(crate) use scatter::{REGION_WORDS, Scatter, set_offsets};
+pub(crate) use scatter::{REGION_WORDS, Scatter, set_in_region};
 pub use words::{OutOfMemory, Words, words_for};

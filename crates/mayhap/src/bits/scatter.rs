@@ -17,11 +17,12 @@ pub(crate) const REGION_WORDS: usize = 1 << (SHIFT - 6);
 
 /// Positions that wait to be set.
 pub(crate) struct Scatter {
-    /// Where in its region: so many per region.
-    offsets: Vec<u32>,
+    /// `room` for each region; of a position only what says where in its region it is counts.
+    positions: Vec<u32>,
+    /// A power of two.
     room: usize,
-    /// How many wait in each region.
-    waiting: Vec<usize>,
+    /// Where the next position of each region goes.
+    ends: Vec<usize>,
 }
 
 impl Scatter {
@@ -31,18 +32,17 @@ impl Scatter {
     }
 
     /// For positions below `bits`. The memory is a quarter of that of the bits, within bounds: with less a region
-    /// would be fetched for too few positions.
-    /// `None` if it is not granted.
+    /// would be fetched for too few positions. `None` if it is not granted.
     pub(crate) fn new(bits: u64) -> Option<Self> {
         let regions = (words_for(bits) as usize).div_ceil(REGION_WORDS);
         let bytes = (bits / 32).clamp(4 << 20, 64 << 20) as usize;
-        let room = (bytes / 4 / regions).max(64);
-        let (mut offsets, mut waiting) = (Vec::new(), Vec::new());
-        offsets.try_reserve_exact(regions * room).ok()?;
-        waiting.try_reserve_exact(regions).ok()?;
-        offsets.resize(regions * room, 0);
-        waiting.resize(regions, 0);
-        Some(Self { offsets, room, waiting })
+        let room = 1 << (bytes / 4 / regions).max(64).ilog2();
+        let (mut positions, mut ends) = (Vec::new(), Vec::new());
+        positions.try_reserve_exact(regions * room).ok()?;
+        ends.try_reserve_exact(regions).ok()?;
+        positions.resize(regions * room, 0);
+        ends.extend((0..regions).map(|region| region * room));
+        Some(Self { positions, room, ends })
     }
 
     /// Takes a position; calls `full` with a region and all that waits there, if that is as much as there is room
@@ -53,41 +53,41 @@ impl Scatter {
     #[inline(always)]
     pub(crate) fn push(&mut self, position: u64, full: impl FnOnce(usize, &[u32])) {
         let region = (position >> SHIFT) as usize;
-        let waiting = &mut self.waiting[region];
-        self.offsets[region * self.room + *waiting] = position as u32 & ((1 << SHIFT) - 1);
-        *waiting += 1;
-        if *waiting == self.room {
-            *waiting = 0;
-            full(region, &self.offsets[region * self.room..][..self.room]);
+        let end = &mut self.ends[region];
+        self.positions[*end] = position as u32;
+        *end += 1;
+        if end.is_multiple_of(self.room) {
+            *end -= self.room;
+            full(region, &self.positions[*end..][..self.room]);
         }
     }
 
     /// Calls `set` with each region that has positions, and forgets them.
     pub(crate) fn drain(&mut self, mut set: impl FnMut(usize, &[u32])) {
-        for (region, (offsets, waiting)) in self.offsets.chunks(self.room).zip(&mut self.waiting).enumerate()
-        {
-            if *waiting > 0 {
-                set(region, &offsets[..core::mem::take(waiting)]);
+        for (region, end) in self.ends.iter_mut().enumerate() {
+            let start = region * self.room;
+            if *end > start {
+                set(region, &self.positions[start..*end]);
+                *end = start;
             }
         }
     }
 }
 
 /// Sets bits of a region, and says how many were not set before.
-pub(crate) fn set_offsets(words: &mut [u64], offsets: &[u32]) -> u64 {
-    /// Enough to hide a miss of the second-level cache.
-    const AHEAD: usize = 16;
-    let place = |offset: u32| (offset / 64) as usize;
-    let mut fresh = 0;
-    for (i, &offset) in offsets.iter().enumerate() {
-        if let Some(&later) = offsets.get(i + AHEAD) {
-            crate::simd::prefetch(words, place(later));
-        }
-        let word = &mut words[place(offset)];
-        fresh += !(*word >> (offset % 64)) & 1;
-        *word |= 1 << (offset % 64);
+pub(crate) fn set_in_region(words: &mut [u64], positions: &[u32]) -> u64 {
+    /// Enough to hide a miss.
+    const AHEAD: usize = 64;
+    let place = |position: u32| position as usize / 64 % REGION_WORDS;
+    let mut set_before = 0;
+    for (i, &position) in positions.iter().enumerate() {
+        // The last ones ask for what is there already.
+        crate::simd::prefetch(words, place(positions[(i + AHEAD).min(positions.len() - 1)]));
+        let word = &mut words[place(position)];
+        set_before += *word >> (position % 64) & 1;
+        *word |= 1 << (position % 64);
     }
-    fresh
+    positions.len() as u64 - set_before
 }
 
 #[cfg(test)]
@@ -103,10 +103,10 @@ mod tests {
         let mut plain = alloc::vec![0u64; words_for(bits) as usize];
         let mut words = plain.clone();
         let mut fresh = 0;
-        let mut set = |region: usize, offsets: &[u32]| {
+        let mut set = |region: usize, positions: &[u32]| {
             let from = region * REGION_WORDS;
             let end = words.len().min(from + REGION_WORDS);
-            fresh += set_offsets(&mut words[from..end], offsets);
+            fresh += set_in_region(&mut words[from..end], positions);
         };
         // More than there is room for, and the ends.
         let random = (0..3_000_000u64).map(|i| reduce(Hashing::default().digest_of(i).a, bits));
