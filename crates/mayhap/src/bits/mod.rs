@@ -4,6 +4,8 @@ mod atomic;
 mod bitmap;
 mod bytes;
 mod cells;
+mod counters;
+mod overflow;
 mod resize;
 mod words;
 
@@ -11,5 +13,7 @@ pub use atomic::AtomicWords;
 pub use bitmap::{Bitmap, Ones, OutOfRange, Ranked};
 pub use bytes::{Bytes, ExclusiveBytes};
 pub use cells::Cells;
+pub use counters::Width;
+pub(crate) use counters::{Counters, CountersMut, CountersRef};
 pub use resize::{overlap, resized};
 pub use words::{OutOfMemory, Words, words_for};
