@@ -116,8 +116,8 @@ impl ExactSizeIterator for Positions {}
 
 /// Calls `then` with the different positions of one key, in the order in which they are probed.
 ///
-/// Two probes of a key may meet. To bits that is nothing, but a counter that a key raises twice and is
-/// then found with once could fall to 0 under another key.
+/// Two probes of a key may meet. To bits that is nothing, but a key that is inserted once must raise each of its
+/// counters once, so that whoever finds none of them at 0 can take 1 from each.
 #[inline]
 pub(crate) fn with_distinct<R>(digest: Digest, probes: u32, cells: u64, then: impl FnOnce(&[u64]) -> R) -> R {
     // Clearing room for 64 positions would cost as much as finding the usual 7.
