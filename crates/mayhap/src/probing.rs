@@ -118,17 +118,19 @@ impl ExactSizeIterator for Positions {}
 ///
 /// Two probes of a key may meet. To bits that is nothing, but a key that is inserted once must raise each of its
 /// counters once, so that whoever finds none of them at 0 can take 1 from each.
-#[inline]
+#[inline(always)]
 pub(crate) fn with_distinct<R>(digest: Digest, probes: u32, cells: u64, then: impl FnOnce(&[u64]) -> R) -> R {
-    // Clearing room for 64 positions would cost as much as finding the usual 7.
+    // Most filters have few probes, and room is cleared for every key.
     const FEW: usize = 16;
-    if probes as usize <= FEW {
-        let mut room = [0; FEW];
-        then(distinct(positions(digest, probes, cells), &mut room))
+    let (mut few, mut many);
+    let room: &mut [u64] = if probes as usize <= FEW {
+        few = [0; FEW];
+        &mut few
     } else {
-        let mut room = [0; MAX_PROBES as usize];
-        then(distinct(positions(digest, probes, cells), &mut room))
-    }
+        many = [0; MAX_PROBES as usize];
+        &mut many
+    };
+    then(distinct(positions(digest, probes, cells), room))
 }
 
 /// The first of each value, at the front of `room`.

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 
 use mayhap::bits::Width;
 use mayhap::{
-    AnyFilter, Combine, Count, CountingRule, DecodeError, Error, Hashing, Insert, Insertion, Key, Mismatch,
-    Remove, Secret, Spec, Spectral, combine, open,
+    AnyFilter, Bloom, Combine, Count, CountingRule, DecodeError, Error, Hashing, Insert, Insertion, Key,
+    Mismatch, Remove, Secret, Spec, Spectral, combine, open,
 };
 use mayhap_eval::{ABSENT, Zipf};
 use proptest::prelude::*;
@@ -151,6 +151,35 @@ fn spc_5_all_that_was_inserted_leaves() {
         assert!(filter == empty);
         assert_eq!(crafted::payload(&filter.to_bytes()), crafted::payload(&empty.to_bytes()));
     }
+}
+
+/// Whether a key is in is asked of the same positions as in a Bloom filter, so that the rate of false positives is that
+/// of one: by every rule, the counters above 0 are its ones.
+#[test]
+fn its_false_positives_are_those_of_a_bloom_filter() {
+    let stream: Vec<u64> = Zipf::new(6, 2000, 1.0).take(20_000).collect();
+    for hashing in [Hashing::Xxh3 { seed: 1 }, Hashing::Keyed(Secret::new([1; 16]))] {
+        let mut bloom = Bloom::from_spec(&Spec::sized(1500, 0.01).with_hashing(hashing)).unwrap();
+        bloom.extend(stream.iter().copied());
+        for rule in CountingRule::ALL {
+            let spec = sized(bloom.bits(), bloom.probes(), rule, None).with_hashing(hashing);
+            let filter = filled(&spec, stream.iter().copied());
+            let ones = (0..bloom.bits()).filter(|&place| filter.counter(place).unwrap() > 0);
+            assert!(ones.eq((0..bloom.bits()).filter(|&place| bloom.contains_positions(&[place]).unwrap())));
+            assert_eq!((filter.fpr(), filter.estimated_len()), (bloom.fpr(), bloom.estimated_len()));
+            assert!((ABSENT..ABSENT + 20_000).all(|key| filter.contains(key) == bloom.contains(key)));
+        }
+    }
+}
+
+#[test]
+fn it_takes_four_times_the_bits_of_a_bloom_filter_and_more_for_a_second_one() {
+    let plan = mayhap::family("spectral").unwrap().plan;
+    let asked = Spec::sized(1_000_000, 0.01);
+    let bits = |rule| plan(&asked.with_counting_rule(rule)).unwrap().bits;
+    assert_eq!((plan(&asked).unwrap().bits, bits(MinimumSelection)), (4 * 9_585_059, 4 * 9_585_059));
+    assert_eq!(bits(RecurringMinimum), 4 * 9_585_059 + 4 * 4_792_530 + 9_585_059);
+    assert_eq!(plan(&asked.with_counter_bits(32)).unwrap().bits, 32 * 9_585_059);
 }
 
 // What each rule can.

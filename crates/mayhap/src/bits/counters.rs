@@ -215,12 +215,6 @@ pub(crate) struct CountersRef<'a> {
 }
 
 impl CountersRef<'_> {
-    /// The same. Where the width is that of most filters, a loop over it is compiled for that width.
-    #[inline(always)]
-    pub(crate) fn usual(self) -> Option<Self> {
-        (self.width == BASE).then_some(Self { width: BASE, ..self })
-    }
-
     /// The count at a place.
     ///
     /// # Panics
@@ -284,12 +278,6 @@ impl CountersMut<'_> {
     #[inline(always)]
     pub(crate) fn view(&self) -> CountersRef<'_> {
         CountersRef { words: self.words, width: self.width, overflow: self.overflow.as_deref() }
-    }
-
-    /// The same. Where the width is that of most filters, a loop over it is compiled for that width.
-    #[inline(always)]
-    pub(crate) fn usual(self) -> Result<Self, Self> {
-        if self.width == BASE { Ok(Self { width: BASE, ..self }) } else { Err(self) }
     }
 
     /// The count at a place.

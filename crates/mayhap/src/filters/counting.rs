@@ -484,6 +484,8 @@ impl Counting {
 #[inline(always)]
 fn raise(counters: &mut CountersMut<'_>, digest: Digest, size: &CountingSize) -> u64 {
     with_distinct(digest, size.probes, size.cells, |places| {
+        // All are asked for before the first is waited for. (In a batch they have been asked for already.)
+        places.iter().for_each(|&place| counters.view().prefetch(place));
         places.iter().map(|&place| u64::from(counters.add(place, 1) == 0)).sum()
     })
 }
@@ -492,7 +494,7 @@ fn raise(counters: &mut CountersMut<'_>, digest: Digest, size: &CountingSize) ->
 /// counters and of probes.
 #[inline(always)]
 pub(super) fn read_ahead<K>(
-    counters: CountersRef<'_>,
+    mut counters: CountersRef<'_>,
     places: (u64, u32),
     keys: &[K],
     hash: impl Fn(&K) -> Digest,
@@ -504,21 +506,15 @@ pub(super) fn read_ahead<K>(
             positions(digest, places.1, places.0).for_each(|place| counters.prefetch(place));
         }
     };
-    let mut visit = |mut counters: CountersRef<'_>| {
-        pipeline(&mut counters, keys, &hash, ahead, |counters, digests| {
-            digests.iter().for_each(|&digest| each(*counters, digest));
-        });
-    };
-    match counters.usual() {
-        Some(counters) => visit(counters),
-        None => visit(counters),
-    }
+    pipeline(&mut counters, keys, hash, ahead, |counters, digests| {
+        digests.iter().for_each(|&digest| each(*counters, digest));
+    });
 }
 
 /// The same for counters that are changed.
 #[inline(always)]
 pub(super) fn write_ahead<K>(
-    counters: CountersMut<'_>,
+    mut counters: CountersMut<'_>,
     places: (u64, u32),
     keys: &[K],
     hash: impl Fn(&K) -> Digest,
@@ -530,15 +526,9 @@ pub(super) fn write_ahead<K>(
             positions(digest, places.1, places.0).for_each(|place| counters.view().prefetch(place));
         }
     };
-    let mut visit = |mut counters: CountersMut<'_>| {
-        pipeline(&mut counters, keys, &hash, ahead, |counters, digests| {
-            digests.iter().for_each(|&digest| each(counters, digest));
-        });
-    };
-    match counters.usual() {
-        Ok(counters) => visit(counters),
-        Err(counters) => visit(counters),
-    }
+    pipeline(&mut counters, keys, hash, ahead, |counters, digests| {
+        digests.iter().for_each(|&digest| each(counters, digest));
+    });
 }
 
 impl Filter for Counting {

@@ -628,6 +628,8 @@ fn raise(
     size: &SpectralSize,
 ) -> u64 {
     with_distinct(digest, size.probes, size.cells, |places| {
+        // All are asked for before the first is waited for. (In a batch they have been asked for already.)
+        places.iter().for_each(|&place| counters.view().prefetch(place));
         let was_zero = |before: u64| u64::from(before == 0);
         match size.rule {
             CountingRule::MinimumSelection => {
