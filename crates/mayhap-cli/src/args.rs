@@ -36,6 +36,7 @@ pub(crate) enum Command {
     Add(cmd::add::Args),
     Remove(cmd::remove::Args),
     Check(cmd::check::Args),
+    Count(cmd::count::Args),
     Test(cmd::test::Args),
     Info(cmd::info::Args),
     Merge(cmd::merge::Args),

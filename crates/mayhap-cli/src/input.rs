@@ -67,6 +67,7 @@ impl Inputs {
             inputs: self.clone(),
             current: None,
             carry: Vec::new(),
+            given: 0,
         }
     }
 
@@ -99,17 +100,17 @@ impl Inputs {
         state: impl Fn() -> S + Sync,
         work: impl Fn(&mut S, &Chunk) -> Result<()> + Sync,
     ) -> Result<Vec<S>> {
-        let (full_out, full_in) = sync_channel::<(u64, Chunk)>(2 * threads);
+        let (full_out, full_in) = sync_channel::<Chunk>(2 * threads);
         let (empty_out, empty_in) = sync_channel::<Buffer>(4 * threads);
         let queue = Mutex::new(full_in);
         let failed: Mutex<Option<(u64, anyhow::Error)>> = Mutex::new(None);
         let worker = || {
             let mut state = state();
-            while let Some((number, chunk)) = next(&queue) {
+            while let Some(chunk) = next(&queue) {
                 if let Err(error) = work(&mut state, &chunk) {
                     let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                    if failed.as_ref().is_none_or(|(earlier, _)| number < *earlier) {
-                        *failed = Some((number, error));
+                    if failed.as_ref().is_none_or(|(earlier, _)| chunk.number < *earlier) {
+                        *failed = Some((chunk.number, error));
                     }
                 }
                 // Nobody waits for an empty buffer: if the channel is full it is one too many.
@@ -121,20 +122,18 @@ impl Inputs {
         let (states, read) = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(worker)).collect();
             let mut chunks = self.chunks();
-            let mut number = 0;
             let read = loop {
                 let buffer = empty_in.try_recv().unwrap_or_default();
                 match chunks.next(buffer) {
                     Ok(Some(chunk)) if !has_failed() => {
                         progress.advance(chunk.bytes.len());
-                        if full_out.send((number, chunk)).is_err() {
+                        if full_out.send(chunk).is_err() {
                             break Ok(());
                         }
                     }
                     Ok(_) => break Ok(()),
                     Err(error) => break Err(error),
                 }
-                number += 1;
             };
             drop(full_out);
             let states: Vec<S> = workers
@@ -151,7 +150,7 @@ impl Inputs {
     }
 }
 
-fn next(queue: &Mutex<Receiver<(u64, Chunk)>>) -> Option<(u64, Chunk)> {
+fn next(queue: &Mutex<Receiver<Chunk>>) -> Option<Chunk> {
     queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
@@ -199,6 +198,8 @@ pub(crate) struct Chunk {
     pub(crate) bytes: Buffer,
     /// The input's name, for messages.
     pub(crate) name: std::sync::Arc<str>,
+    /// Its place among all chunks of all inputs, from 0.
+    pub(crate) number: u64,
     /// The number of the first record in its input, from 1, if records are numbered.
     pub(crate) first_record: u64,
     /// Nothing more was waiting when it was read: whoever prints should print now.
@@ -262,6 +263,8 @@ pub(crate) struct Chunks {
     current: Option<Input>,
     /// The beginning of a record whose end has not been read yet.
     carry: Vec<u8>,
+    /// How many chunks have been given out.
+    given: u64,
 }
 
 impl Chunks {
@@ -298,6 +301,7 @@ impl Chunks {
             let chunk = Chunk {
                 bytes: std::mem::take(&mut buffer),
                 name: input.name.clone(),
+                number: self.given,
                 first_record: input.records + 1,
                 last_for_now,
                 terminator,
@@ -308,6 +312,7 @@ impl Chunks {
                 input.records += chunk.count();
             }
             if chunk.bytes.len() > 0 {
+                self.given += 1;
                 return Ok(Some(chunk));
             }
             buffer = chunk.bytes;

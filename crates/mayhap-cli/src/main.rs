@@ -2,6 +2,7 @@
 
 mod args;
 mod cmd;
+mod distinct;
 mod input;
 mod keys;
 mod numbers;
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Add(args) => cmd::add::run(&args, &common),
         Command::Remove(args) => cmd::remove::run(&args, &common),
         Command::Check(args) => cmd::check::run(&args, &common),
+        Command::Count(args) => cmd::count::run(&args, &common),
         Command::Test(args) => cmd::test::run(&args, &common),
         Command::Info(args) => cmd::info::run(&args),
         Command::Merge(args) => cmd::merge::run(&args, &common),

@@ -83,6 +83,13 @@ pub(crate) fn probes(text: &str) -> Result<u32, String> {
     }
 }
 
+/// A number of bits of a counter. Which of them a family has is the family's to say.
+pub(crate) fn counter_bits(text: &str) -> Result<u32, String> {
+    text.trim()
+        .parse()
+        .map_err(|_| format!("{text:?} is not a number of bits of a counter, such as 4, 8 or 16"))
+}
+
 /// An amount of memory in bytes: `64MiB`, `1GB`, `4096`.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     const FACTORS: &[(&str, u64)] = &[

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::{self, StdoutLock, Write};
 
-use mayhap::Layout;
+use mayhap::{AnyFilter, Layout};
 use mayhap_store::Checked;
 
 /// `12345678` as `12,345,678`.
@@ -80,6 +80,14 @@ pub(crate) fn checked(checked: Checked) -> &'static str {
 /// A family's name, with the layout where it has a choice.
 pub(crate) fn family(name: &str, layout: Option<Layout>) -> String {
     layout.map_or(name.into(), |layout| format!("{name} ({})", layout.name()))
+}
+
+/// A filter's family, with its layout or counting rule where it has a choice.
+pub(crate) fn kind(filter: &dyn AnyFilter) -> String {
+    match filter.counters().and_then(|counters| counters.rule) {
+        Some(rule) => format!("{} ({})", filter.family().name, rule.name()),
+        None => family(filter.family().name, filter.layout()),
+    }
 }
 
 /// Standard output, whose errors say that it was standard output.

@@ -71,6 +71,9 @@ fn the_family_follows_from_what_is_asked() {
         ("dense --family roaring --as u64", "roaring"),
         ("dense --family blocked", "blocked"),
         ("dense --fastest", "blocked"),
+        ("dense --family counting", "counting"),
+        ("dense --family spectral", "spectral"),
+        ("dense --counts", "spectral"),
     ];
     for (arguments, family) in cases {
         let built = folder.mayhap(&format!("build -o f --json {arguments}")).run().ends(0);
@@ -164,6 +167,119 @@ fn a_layout_that_the_family_lacks_is_refused() {
         .says_only("mayhap: 7 probes were asked for; a blocked filter has 4, 8, 12, 16 or 20, and 8 in the layout fastest");
     folder.mayhap("build -o f --fastest -p 1e-12 keys").run().ends(2).says("reaches down to 1e-9; use bloom");
     assert_eq!(folder.names(), ["keys"]);
+}
+
+#[test]
+fn counts_take_the_family_spectral_and_say_so() {
+    let folder = Folder::new();
+    folder.write("keys", lines("key-", 1000));
+    let built = folder.mayhap("build -o f --counts keys").run().ends(0).prints("");
+    let text = "mayhap: f: spectral (minimal-increase) with 1,000 keys in 4.68 KiB, 7 probes; ";
+    assert!(built.err.starts_with(text), "{}", built.err);
+    for rule in ["minimum-selection", "minimal-increase", "recurring-minimum"] {
+        for counts in ["--counts", "--family spectral"] {
+            let built = folder
+                .mayhap(&format!("build -o f --json {counts} --counting-rule {rule} keys"))
+                .run()
+                .ends(0)
+                .stays_quiet()
+                .json();
+            assert_eq!((&built["family"], &built["counting_rule"]), (&"spectral".into(), &rule.into()));
+            assert_eq!(built["saturated_counters"], 0);
+        }
+    }
+    for arguments in ["--family spectral", "--exact", "--fastest", "--layout compact"] {
+        folder
+            .mayhap(&format!("build -o g --counts {arguments} keys"))
+            .run()
+            .ends(2)
+            .says("cannot be used with");
+    }
+    let refusals = [
+        (
+            "--counting-rule minimum-selection",
+            "the counting rule minimum-selection was asked for, and this family has no choice of rules; spectral has",
+        ),
+        ("--family counting --counting-rule minimum-selection", "no choice of rules; spectral has"),
+        (
+            "--counter-bits 8",
+            "counters of 8 bits were asked for, and this family has no counters; counting and spectral have",
+        ),
+        ("--exact --counter-bits 8", "this family has no counters"),
+        (
+            "--family counting --counter-bits 17",
+            "counters of 17 bits were asked for; this family has them of 2 to 16",
+        ),
+        ("--counts --counter-bits 2", "counters of 2 bits were asked for; this family has them of 4 to 32"),
+        ("--counts --counter-bits four", "\"four\" is not a number of bits of a counter, such as 4, 8 or 16"),
+        (
+            "--counts --counting-rule most",
+            "no counting rule is called \"most\"; there are minimum-selection, minimal-increase, recurring-minimum",
+        ),
+        ("--counts --foldable", "the family spectral cannot fold; build the filter with --family bloom"),
+        ("--counts --layout compact", "cannot be used with"),
+    ];
+    for (arguments, text) in refusals {
+        folder.mayhap(&format!("build -o g {arguments} keys")).run().ends(2).prints("").says(text);
+    }
+    assert!(!folder.path("g").exists());
+}
+
+/// A log of a million lines about a hundred hosts needs counters for a hundred keys.
+#[test]
+fn counters_are_made_for_the_different_keys() {
+    let folder = Folder::new();
+    let log: String = (0..50_000u64).map(|i| format!("host-{}\n", i * i % 101)).collect();
+    folder.write("log", &log);
+    let from_file = folder.mayhap("build -o f --counts --json log").run().ends(0).json();
+    assert_eq!((&from_file["capacity"], &from_file["inserted"]), (&51.into(), &50_000.into()));
+    folder.mayhap("build -o g --counts").input(&log).run().ends(0);
+    assert!(folder.read("f") == folder.read("g"), "a stream gives the same filter as a file");
+    folder.mayhap("build -o h --counts -n 51").input(&log).run().ends(0);
+    assert!(folder.read("f") == folder.read("h"));
+    // Beyond the number that is counted exactly it is an estimate, which does not make anybody warn.
+    let keys = lines("", 100_000);
+    let built = folder.mayhap("build -o f --counts").input(&keys).run().ends(0);
+    assert!(!built.err.contains("warning"), "{}", built.err);
+    let capacity = folder.mayhap("info --json f").run().ends(0).json()["capacity"].as_u64().unwrap();
+    assert!((99_000..=103_000).contains(&capacity), "{capacity}");
+}
+
+/// What the family makes of a stream depends on the order of its keys, and the order does not depend on the threads.
+#[test]
+fn threads_do_not_change_the_order_of_keys() {
+    let folder = Folder::new();
+    let log: String = (0..150_000u64).map(|i| format!("page-{}\n", i * i % 30_011)).collect();
+    folder.write("log", &log);
+    folder.mayhap("build -o one --counts -n 3000 --threads 1 log").run().ends(0);
+    for threads in [1, 2, 8] {
+        for capacity in ["-n 3000", ""] {
+            folder.mayhap(&format!("build -o f --counts {capacity} --threads {threads} log")).run().ends(0);
+            folder
+                .mayhap(&format!("build -o g --counts {capacity} --threads {threads}"))
+                .input(&log)
+                .run()
+                .ends(0);
+            assert!(folder.read("f") == folder.read("g"), "{threads} threads, {capacity:?}");
+        }
+        folder.mayhap(&format!("build -o f --counts -n 3000 --threads {threads}")).input("").run().ends(0);
+        folder.mayhap(&format!("add f --threads {threads}")).input(&log).run().ends(0);
+        assert!(folder.read("f") == folder.read("one"), "added by {threads} threads");
+    }
+}
+
+#[test]
+fn saturated_counters_are_warned_about() {
+    let folder = Folder::new();
+    folder.write("keys", "a\n".repeat(20));
+    let built = folder.mayhap("build -o f --family counting -n 100 keys").run().ends(0);
+    let warning =
+        "mayhap: warning: 7 of its counters are saturated and stay so: their keys cannot be removed";
+    assert!(built.err.lines().nth(1).unwrap_or_default().starts_with(warning), "{}", built.err);
+    for wider in ["--family counting --counter-bits 8", "--counts"] {
+        let built = folder.mayhap(&format!("build -o f {wider} -n 100 keys")).run().ends(0);
+        assert!(!built.err.contains("warning"), "{}", built.err);
+    }
 }
 
 #[test]

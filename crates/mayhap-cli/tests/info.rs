@@ -85,6 +85,59 @@ fn every_family_is_described() {
 }
 
 #[test]
+fn counters_are_described_with_those_that_are_saturated() {
+    let folder = Folder::new();
+    folder.write("keys", format!("{}b\n", "a\n".repeat(20)));
+    let info = |options: &str| {
+        folder.mayhap(&format!("build -o f --quiet -n 100 {options} keys")).run().ends(0);
+        folder.mayhap("info --verify f").run().ends(0);
+        let text = String::from_utf8(folder.mayhap("info f").run().ends(0).out).unwrap();
+        (text, folder.mayhap("info --json f").run().ends(0).json())
+    };
+    let fields = [
+        "counters",
+        "counter_bits",
+        "saturated_counters",
+        "overflowed_counters",
+        "counting_rule",
+        "degraded",
+    ];
+    let values = |json: &Value| fields.map(|name| json[name].clone());
+
+    let (text, json) = info("--family counting");
+    assert!(text.contains("\ncounters      959 of 4 bits\nsaturated     7\nfill "), "{text}");
+    assert_eq!(values(&json), [959.into(), 4.into(), 7.into(), 0.into(), Value::Null, false.into()]);
+    assert_eq!(json["guarantee"], "no false negatives if only present keys were removed");
+
+    let (text, json) = info("--counts");
+    let lines = "\ncounters       959 of 4 bits, and 7 of them have more\nsaturated      0\ncounting rule  minimal-increase\n";
+    assert!(text.contains(lines), "{text}");
+    assert_eq!(
+        values(&json),
+        [959.into(), Value::Null, 0.into(), 7.into(), "minimal-increase".into(), false.into()]
+    );
+    assert_eq!(
+        (&json["bits"], &json["guarantee"]),
+        (&(959 * 4 + 7 * 128).into(), &"no false negatives".into())
+    );
+    folder.mayhap("merge -o f f f").run().ends(0);
+    folder
+        .mayhap("info f")
+        .run()
+        .ends(0)
+        .shows("\ncounting rule  minimal-increase, merged: counts are less exact");
+    assert_eq!(folder.mayhap("info --json f").run().ends(0).json()["degraded"], true);
+
+    let (_, json) = info("--counts --counting-rule recurring-minimum --counter-bits 4");
+    assert_eq!((&json["counters"], &json["counter_bits"]), (&(959 + 480).into(), &4.into()));
+    assert!(json["saturated_counters"].as_u64() >= Some(7), "{json}");
+
+    let (text, json) = info("");
+    assert!(!text.contains("counters") && !text.contains("saturated"), "{text}");
+    assert!(values(&json).iter().all(Value::is_null));
+}
+
+#[test]
 fn an_overfull_filter_is_warned_about() {
     let folder = Folder::new();
     folder.mayhap("build -o f -n 10").input(lines("", 1000)).run().ends(0);

@@ -62,6 +62,61 @@ fn a_family_that_cannot_is_refused_with_those_that_can() {
 }
 
 #[test]
+fn counters_add_up() {
+    for options in
+        ["--family counting", "--counts", "--counts --counting-rule minimum-selection --counter-bits 16"]
+    {
+        // Of one filter some counters take more than 4 bits, of the other none: they have one size all the same.
+        let folder = Folder::new();
+        let build = |name: &str, keys: &str| {
+            folder.mayhap(&format!("build -o {name} {options} -n 1000 -p 1e-6")).input(keys).run().ends(0);
+        };
+        build("one", &["1\n", &"2\n".repeat(14)].concat());
+        build("two", "2\n3\n");
+        let merged = folder.mayhap("merge -o all one two").run().ends(0).says("mayhap: all: about 3 keys");
+        assert_eq!(merged.err.lines().count(), 1, "{}", merged.err);
+        folder.mayhap("count all").input("0\n1\n2\n3\n").run().ends(0).prints("0\t0\n1\t1\n2\t15\n3\t1\n");
+        build("one", &"2\n".repeat(100));
+        if options.starts_with("--counts") {
+            folder.mayhap("merge -o all one two").run().ends(0);
+            folder.mayhap("count all --key 2 --key 3").run().ends(0).prints("2\t101\n3\t1\n");
+        }
+    }
+}
+
+#[test]
+fn counters_that_differ_or_do_not_add_are_refused() {
+    let folder = Folder::new();
+    let build = |name: &str, options: &str| {
+        folder.mayhap(&format!("build -o {name} -n 100 {options}")).input("a\n").run().ends(0);
+    };
+    build("one", "--counts");
+    for (options, message) in [
+        (
+            "--counts --counting-rule minimum-selection",
+            "counting rules differ: minimal-increase and minimum-selection",
+        ),
+        ("--counts --counter-bits 8", "widths of counters differ: variable and 8 bits"),
+        ("--counts -p 1e-3", "numbers of bits differ: 3836 and 5752; build both with the same -n and -p"),
+        ("--family counting", "families differ: spectral and counting"),
+    ] {
+        build("two", options);
+        folder
+            .mayhap("merge -o all one two")
+            .run()
+            .ends(2)
+            .says_only(&format!("mayhap: one and two: {message}"));
+    }
+    build("one", "--counts --counting-rule recurring-minimum");
+    folder.mayhap("merge -o all one one").run().ends(2).says_only(&format!(
+        "mayhap: one: the family spectral cannot merge by the rule recurring-minimum; by minimum-selection it can; \
+         build the filter with --counting-rule minimum-selection, or with --family {}",
+        families(|family| family.can.merges, " or "),
+    ));
+    assert_eq!(folder.names(), ["one", "two"]);
+}
+
+#[test]
 fn mismatches_are_named() {
     let folder = two("-n 1000");
     let cases = [

@@ -37,6 +37,34 @@ fn a_family_that_cannot_is_refused_with_those_that_can() {
 }
 
 #[test]
+fn keys_leave_a_counting_filter_one_by_one() {
+    let folder = Folder::new();
+    for options in ["--family counting", "--counts --counting-rule minimum-selection"] {
+        folder.mayhap(&format!("build -o f {options} -n 100 -p 1e-6")).input("1\n2\n2\n3\n").run().ends(0);
+        let remove = |keys: &str| folder.mayhap("remove f").input(keys).run().prints("");
+        remove("1\n2\n").ends(0).says_only("mayhap: f: 2 keys removed, 0 were not in");
+        folder.mayhap("count f").input("1\n2\n3\n").run().ends(0).prints("1\t0\n2\t1\n3\t1\n");
+        remove("1\n2\n").ends(1).says_only("mayhap: f: 1 keys removed, 1 were not in");
+        folder.mayhap("check f").input("1\n2\n3\n").run().ends(0).prints("3\n");
+        folder.mayhap("info --verify f").run().ends(0);
+    }
+}
+
+/// The family can, but not when it counts so.
+#[test]
+fn a_rule_that_cannot_is_refused_with_one_that_can() {
+    let folder = Folder::new();
+    folder.mayhap("build -o f --counts").input("a\n").run().ends(0);
+    let before = folder.read("f");
+    folder.mayhap("remove f").input("a\n").run().ends(2).says_only(&format!(
+        "mayhap: f: the family spectral cannot remove by the rule minimal-increase; by minimum-selection it can; \
+         build the filter with --counting-rule minimum-selection, or with --family {}",
+        families(|family| family.can.removes, " or "),
+    ));
+    assert!(folder.read("f") == before);
+}
+
+#[test]
 fn a_bad_record_changes_nothing() {
     let folder = Folder::new();
     folder.mayhap("build -o f --exact --as u64").input("1\n2\n").run().ends(0);

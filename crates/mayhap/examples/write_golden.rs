@@ -12,7 +12,7 @@ use std::path::Path;
 use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
-use mayhap::{AnyFilter, Family, Hashing, Layout, Secret, Spec, encode};
+use mayhap::{AnyFilter, CountingRule, Family, Hashing, Layout, Secret, Spec, encode};
 use mayhap_eval::KeyKind;
 
 /// How many keys are in each file.
@@ -30,6 +30,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "bloom-keyed", bloom, hashed(Hashing::Keyed(Secret::new(*b"0123456789abcdef"))))?;
     let blocked = &mayhap::filters::blocked::FAMILY;
     write(folder, "blocked-fastest", blocked, Spec::new().with_layout(Layout::Fastest))?;
+    let counting = &mayhap::filters::counting::FAMILY;
+    write(folder, "counting-5-bits", counting, Spec::new().with_counter_bits(5))?;
+    let (spectral, by) = (&mayhap::filters::spectral::FAMILY, |rule| Spec::new().with_counting_rule(rule));
+    write(folder, "spectral-selection", spectral, by(CountingRule::MinimumSelection))?;
+    write(folder, "spectral-recurring", spectral, by(CountingRule::RecurringMinimum))?;
+    write(folder, "spectral-8-bits", spectral, Spec::new().with_counter_bits(8))?;
     Ok(())
 }
 
@@ -39,7 +45,10 @@ fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), B
         return Err(format!("{}: made in a way that this program does not know", family.name).into());
     };
     let mut filter = make(&spec.with_capacity(capacity(family)).with_fpr(0.01))?;
-    let keys: Vec<Vec<u8>> = (0..KEYS).map(|index| key(&*filter, index)).collect();
+    // Counted up to 40 times in turns, so that some counters take more than 4 bits.
+    let rounds = if family.name == "spectral" { 40 } else { 1 };
+    let indexes = (0..rounds).flat_map(|round| (0..KEYS).filter(move |index| index % rounds >= round));
+    let keys: Vec<Vec<u8>> = indexes.map(|index| key(&*filter, index)).collect();
     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     filter.insert_keys(&keys, &mut Vec::new())?;
     if family.name == "roaring" {

@@ -35,6 +35,11 @@ pub(crate) fn pipeline<K, H: Copy + Default, S: ?Sized>(
     }
 }
 
+/// The hash of what is hashed already.
+pub(crate) fn copy<H: Copy>(hashes: &[H], to: &mut [H]) {
+    to.copy_from_slice(hashes);
+}
+
 /// Hands runs of keys to so many threads, each of which works with a state of its own; returns the states, and the
 /// panic of a thread if there was one. `None` if there are too few keys for more than one thread.
 #[cfg(feature = "std")]

@@ -81,6 +81,25 @@ pub enum Mismatch {
         /// The one that was to be merged into it.
         theirs: u32,
     },
+    /// They have counters of different widths; `None` is a variable one.
+    CounterBits {
+        /// The one that was to change.
+        ours: Option<u32>,
+        /// The one that was to be merged into it.
+        theirs: Option<u32>,
+    },
+    /// They count by different rules.
+    CountingRule {
+        /// The one that was to change.
+        ours: &'static str,
+        /// The one that was to be merged into it.
+        theirs: &'static str,
+    },
+    /// They agree, but what counts by this rule does not merge.
+    Unmergeable {
+        /// The rule.
+        rule: &'static str,
+    },
     /// They hash by different schemes.
     Hashing {
         /// The one that was to change.
@@ -117,6 +136,13 @@ impl fmt::Display for Mismatch {
                 write!(f, "numbers of bits differ: {ours} and {theirs}; build both with the same -n and -p")
             }
             Self::Probes { ours, theirs } => write!(f, "numbers of probes differ: {ours} and {theirs}"),
+            Self::CounterBits { ours, theirs } => {
+                write!(f, "widths of counters differ: {} and {}", CounterBits(*ours), CounterBits(*theirs))
+            }
+            Self::CountingRule { ours, theirs } => write!(f, "counting rules differ: {ours} and {theirs}"),
+            Self::Unmergeable { rule } => {
+                write!(f, "filters that count by {rule} cannot merge; those by minimum-selection can")
+            }
             Self::Hashing { ours, theirs } => write!(f, "hash functions differ: {ours} and {theirs}"),
             Self::Seed { ours, theirs } => write!(f, "seeds differ: {ours:016x} and {theirs:016x}"),
             Self::Secret { ours, theirs } => {
@@ -130,6 +156,18 @@ impl fmt::Display for Mismatch {
 }
 
 impl core::error::Error for Mismatch {}
+
+/// A width in a sentence.
+struct CounterBits(Option<u32>);
+
+impl fmt::Display for CounterBits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(bits) => write!(f, "{bits} bits"),
+            None => f.write_str("variable"),
+        }
+    }
+}
 
 /// A filter cannot be folded as asked, and nothing was made.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -248,6 +286,25 @@ pub enum SpecError {
         /// The word for what was asked.
         asked: &'static str,
     },
+    /// Counters of a width that the family does not have.
+    CounterBits {
+        /// What was asked.
+        asked: u32,
+        /// The narrowest that it has.
+        least: u32,
+        /// The widest that it has.
+        most: u32,
+    },
+    /// Counters were asked of a family that has none.
+    NoCounters {
+        /// Their bits.
+        asked: u32,
+    },
+    /// A rule for counting was asked of a family that has no choice of them.
+    CountingRule {
+        /// The word for what was asked.
+        asked: &'static str,
+    },
     /// The number of bits is 0 or absurd; asked for, or needed for the capacity and rate.
     Bits {
         /// What was asked, or would be needed.
@@ -323,6 +380,18 @@ impl fmt::Display for SpecError {
             Self::Layout { asked } => write!(
                 f,
                 "the layout {asked} was asked for, and this family has no choice of layouts; the family blocked has"
+            ),
+            Self::CounterBits { asked, least, most } => write!(
+                f,
+                "counters of {asked} bits were asked for; this family has them of {least} to {most}"
+            ),
+            Self::NoCounters { asked } => write!(
+                f,
+                "counters of {asked} bits were asked for, and this family has no counters; counting and spectral have"
+            ),
+            Self::CountingRule { asked } => write!(
+                f,
+                "the counting rule {asked} was asked for, and this family has no choice of rules; spectral has"
             ),
             Self::Bits { asked: 0, .. } => f.write_str("0 bits were asked for; the least is 1"),
             Self::Bits { asked, limit } => write!(
@@ -542,6 +611,17 @@ pub enum Error {
         /// The operation, as a verb.
         operation: &'static str,
     },
+    /// The family has the operation, but not for filters that count by this rule.
+    UnsupportedByRule {
+        /// The family.
+        family: &'static str,
+        /// The rule.
+        rule: &'static str,
+        /// The operation, as a verb.
+        operation: &'static str,
+        /// A rule that has it.
+        other: &'static str,
+    },
 }
 
 impl fmt::Display for Error {
@@ -553,6 +633,9 @@ impl fmt::Display for Error {
             Self::Fold(e) => e.fmt(f),
             Self::Full(e) => e.fmt(f),
             Self::Unsupported { family, operation } => write!(f, "the family {family} cannot {operation}"),
+            Self::UnsupportedByRule { family, rule, operation, other } => {
+                write!(f, "the family {family} cannot {operation} by the rule {rule}; by {other} it can")
+            }
         }
     }
 }

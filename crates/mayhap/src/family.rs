@@ -6,7 +6,7 @@ use core::any::Any;
 
 use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
 use crate::hash::{Digest, Hashing};
-use crate::spec::{Layout, Plan, Spec};
+use crate::spec::{CountingRule, Layout, Plan, Spec};
 use crate::traits::{
     Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract,
 };
@@ -27,6 +27,21 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
     /// How it is laid out, where its family has a choice.
     fn layout(&self) -> Option<Layout> {
         None
+    }
+
+    /// Its counters, where it has any.
+    fn counters(&self) -> Option<CounterReport> {
+        None
+    }
+
+    /// What this filter can do. Its family can do the same, unless that depends on how it counts.
+    fn can(&self) -> Capabilities {
+        self.family().can
+    }
+
+    /// The error for an operation that this filter lacks.
+    fn unsupported(&self, operation: &'static str) -> Error {
+        Error::Unsupported { family: self.family().name, operation }
     }
 
     /// Writes parameters and payload. [`encode`] adds the rest of the file.
@@ -84,8 +99,8 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
     /// # Errors
     /// [`Error::Unsupported`] if the family does not insert; [`Error::Full`] says how many went in.
     fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
-        let (hashing, family) = (self.hashing(), self.family().name);
-        let filter = self.as_insert().ok_or(Error::Unsupported { family, operation: "insert" })?;
+        let (hashing, unsupported) = (self.hashing(), self.unsupported("insert"));
+        let filter = self.as_insert().ok_or(unsupported)?;
         for (batch, keys) in keys.chunks(BATCH).enumerate() {
             let (digests, len) = digest_batch(hashing, keys);
             filter
@@ -249,6 +264,23 @@ impl Report {
     }
 }
 
+/// What a filter's counters are and how they fare, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CounterReport {
+    /// How many there are, all together.
+    pub counters: u64,
+    /// The bits of each; `None` if their width is variable.
+    pub bits: Option<u32>,
+    /// How many are at their top and stay there, so that a removed key may not go away.
+    pub saturated: u64,
+    /// How many of variable width take more than 4 bits.
+    pub overflowed: u64,
+    /// How keys are counted, where the family has a choice.
+    pub rule: Option<CountingRule>,
+    /// Whether a merge has made the counts worse than the rule promises.
+    pub degraded: bool,
+}
+
 /// A filter as it stands in a file: header, payload, sections.
 #[must_use]
 pub fn encode(filter: &dyn AnyFilter, summing: Summing) -> Encoded<'_> {
@@ -291,11 +323,15 @@ pub fn combine(ours: &mut dyn AnyFilter, theirs: &dyn AnyFilter, how: Combine) -
     if ours.family() != theirs.family() {
         return Err(Mismatch::Family { ours: family, theirs: theirs.family().name }.into());
     }
-    let unsupported = |operation| Error::Unsupported { family, operation };
+    let unsupported = ours.unsupported(match how {
+        Combine::Union => "merge",
+        Combine::Intersection => "intersect",
+        Combine::Difference => "subtract",
+    });
     match how {
-        Combine::Union => ours.as_merge().ok_or(unsupported("merge"))?.merge_from(theirs),
-        Combine::Intersection => ours.as_intersect().ok_or(unsupported("intersect"))?.intersect_from(theirs),
-        Combine::Difference => ours.as_subtract().ok_or(unsupported("subtract"))?.subtract_from(theirs),
+        Combine::Union => ours.as_merge().ok_or(unsupported)?.merge_from(theirs),
+        Combine::Intersection => ours.as_intersect().ok_or(unsupported)?.intersect_from(theirs),
+        Combine::Difference => ours.as_subtract().ok_or(unsupported)?.subtract_from(theirs),
     }?;
     Ok(())
 }

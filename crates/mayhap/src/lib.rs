@@ -24,6 +24,8 @@
 //! | keys of any kind, their number known | [`Bloom`] | 9.6 bits per key at 1%, inserts and merges |
 //! | the same, and speed matters more than 5% of space | [`Blocked`] | one cache line per key |
 //! | the same, filled by many threads | [`AtomicBloom`], [`AtomicBlocked`] | inserts through `&self` |
+//! | keys that leave again | [`Counting`] | a counter in place of each bit; removes, merges, becomes a [`Bloom`] |
+//! | keys that come often, and the question is how often | [`Spectral`] | never too low, and rarely too high |
 //!
 //! # The road of a key
 //!
@@ -63,11 +65,13 @@ pub use error::{DecodeError, Error, FoldError, Full, Limit, Mismatch, SpecError}
 pub use family::{AnyFilter, Combine, Family, Report, combine, encode, encode_with};
 pub use filters::blocked::{AtomicBlocked, Blocked};
 pub use filters::bloom::{AtomicBloom, Bloom, Measured};
+pub use filters::counting::Counting;
 pub use filters::exact::Exact;
+pub use filters::spectral::Spectral;
 pub use hash::{Digest, Hashing, Key, Secret};
 pub use probing::{Positions, positions};
 pub use registry::{family, open};
-pub use spec::{Layout, Plan, Spec};
+pub use spec::{CountingRule, Layout, Plan, Spec};
 pub use traits::{
     Count, Filter, Fold, Insert, Insertion, Intersect, Label, Labels, Merge, Remove, SharedInsert, Subtract,
 };

@@ -13,6 +13,7 @@
 //! stirs bits that the reduction throws away): hence the multiplication by PHI.
 
 use crate::hash::Digest;
+use crate::math::MAX_PROBES;
 
 /// 2^64 divided by the golden ratio, odd: spreads small integers over all 64 bits.
 const PHI: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -131,6 +132,38 @@ impl Iterator for Positions {
 
 impl ExactSizeIterator for Positions {}
 
+/// Calls `then` with the different positions of one key, in the order in which they are probed.
+///
+/// Two probes of a key may meet. To bits that is nothing, but a key that is inserted once must raise each of its
+/// counters once, so that whoever finds none of them at 0 can take 1 from each.
+#[inline(always)]
+pub(crate) fn with_distinct<R>(digest: Digest, probes: u32, cells: u64, then: impl FnOnce(&[u64]) -> R) -> R {
+    // Most filters have few probes, and room is cleared for every key.
+    const FEW: usize = 16;
+    let (mut few, mut many);
+    let room: &mut [u64] = if probes as usize <= FEW {
+        few = [0; FEW];
+        &mut few
+    } else {
+        many = [0; MAX_PROBES as usize];
+        &mut many
+    };
+    then(distinct(positions(digest, probes, cells), room))
+}
+
+/// The first of each value, at the front of `room`.
+#[inline(always)]
+fn distinct(positions: Positions, room: &mut [u64]) -> &[u64] {
+    let mut len = 0;
+    for position in positions {
+        if !room[..len].contains(&position) {
+            room[len] = position;
+            len += 1;
+        }
+    }
+    &room[..len]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,6 +223,23 @@ mod tests {
                     .filter(|p| p & 1 == 1)
                     .count();
                 assert!((3200..3800).contains(&odd), "{bits} bits: {odd} of 7000 positions are odd");
+            }
+        }
+    }
+
+    #[test]
+    fn distinct_positions_are_the_first_of_each() {
+        for (probes, cells) in [(1, 1), (7, 1), (7, 5), (16, 20), (17, 20), (64, 3), (64, 100), (7, 1 << 40)]
+        {
+            for key in 0..200u64 {
+                let digest = Hashing::default().digest_of(key);
+                let mut expected = alloc::vec::Vec::new();
+                for position in positions(digest, probes, cells) {
+                    if !expected.contains(&position) {
+                        expected.push(position);
+                    }
+                }
+                with_distinct(digest, probes, cells, |found| assert_eq!(found, expected));
             }
         }
     }

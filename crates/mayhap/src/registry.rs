@@ -13,6 +13,8 @@ use crate::wire::{Frame, Verify};
 pub static FAMILIES: &[&Family] = &[
     &filters::bloom::FAMILY,
     &filters::blocked::FAMILY,
+    &filters::counting::FAMILY,
+    &filters::spectral::FAMILY,
     &filters::exact::FAMILY,
     &filters::bitmap::FAMILY,
     #[cfg(feature = "std")]

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::bits::OutOfMemory;
+use crate::bits::{OutOfMemory, Width};
 use crate::error::SpecError;
 use crate::hash::Hashing;
 use crate::math::{self, BlockShape, MAX_PROBES, ProbesRule};
@@ -37,6 +37,8 @@ pub struct Spec {
     probes: Option<u32>,
     layout: Option<Layout>,
     foldable: bool,
+    counter_bits: Option<u32>,
+    counting_rule: Option<CountingRule>,
     hashing: Hashing,
 }
 
@@ -63,6 +65,44 @@ impl Layout {
         }
     }
 }
+
+/// How a spectral filter counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CountingRule {
+    /// Every counter of a key is raised. Keys can be removed, filters merge, and as many estimates are wrong as
+    /// there are false positives.
+    MinimumSelection,
+    /// Only the lowest counters of a key are raised: fewer wrong estimates, and no way back.
+    #[default]
+    MinimalIncrease,
+    /// As minimum selection, and keys whose lowest counter stands alone have others in a second, smaller filter:
+    /// the smallest errors, for half as many counters and a bit each more. Filters do not merge.
+    RecurringMinimum,
+}
+
+impl CountingRule {
+    /// Every rule.
+    pub const ALL: [Self; 3] = [Self::MinimumSelection, Self::MinimalIncrease, Self::RecurringMinimum];
+
+    /// The word for it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MinimumSelection => "minimum-selection",
+            Self::MinimalIncrease => "minimal-increase",
+            Self::RecurringMinimum => "recurring-minimum",
+        }
+    }
+}
+
+/// The widths of a counting filter's counters.
+const COUNTING_BITS: (u32, u32) = (2, 16);
+
+/// Four bits hold all that a set puts into a counter: [`math::counter_overflow_bound`].
+const COUNTING_DEFAULT_BITS: u32 = 4;
+
+/// The widths of a spectral filter's counters, if they are fixed.
+const SPECTRAL_BITS: (u32, u32) = (4, 32);
 
 /// What a blocked filter can be asked for, and is not.
 pub const BLOCKED_MIN_FPR: f64 = 1e-9;
@@ -132,6 +172,20 @@ impl Spec {
         self
     }
 
+    /// Asks for counters of so many bits, of a family that counts.
+    #[must_use]
+    pub const fn with_counter_bits(mut self, bits: u32) -> Self {
+        self.counter_bits = Some(bits);
+        self
+    }
+
+    /// Asks for a way to count, of a family that has several.
+    #[must_use]
+    pub const fn with_counting_rule(mut self, rule: CountingRule) -> Self {
+        self.counting_rule = Some(rule);
+        self
+    }
+
     /// Asks for a way to hash.
     #[must_use]
     pub const fn with_hashing(mut self, hashing: Hashing) -> Self {
@@ -190,6 +244,27 @@ impl Spec {
         self.layout.map_or(Ok(()), |layout| Err(SpecError::Layout { asked: layout.name() }))
     }
 
+    /// A rule is refused by families that have no choice of them.
+    fn no_rule(&self) -> Result<(), SpecError> {
+        self.counting_rule.map_or(Ok(()), |rule| Err(SpecError::CountingRule { asked: rule.name() }))
+    }
+
+    /// Counters are refused by families that have none.
+    fn no_counters(&self) -> Result<(), SpecError> {
+        self.no_rule()?;
+        self.counter_bits.map_or(Ok(()), |asked| Err(SpecError::NoCounters { asked }))
+    }
+
+    /// The width of the counters that were asked for, if any were.
+    fn counter_width(&self, (least, most): (u32, u32)) -> Result<Option<u32>, SpecError> {
+        match self.counter_bits {
+            Some(asked) if !(least..=most).contains(&asked) => {
+                Err(SpecError::CounterBits { asked, least, most })
+            }
+            width => Ok(width),
+        }
+    }
+
     /// The number of keys asked for, or the number that fits the bits asked for; for families whose
     /// size is a fixed number of bits per key.
     ///
@@ -198,6 +273,7 @@ impl Spec {
     pub fn keys(&self, bits_per_key: u64) -> Result<u64, SpecError> {
         self.check()?;
         self.no_layout()?;
+        self.no_counters()?;
         let fits = self.bits.map(|bits| (bits / bits_per_key).max(1));
         let keys = self.capacity.or(fits).ok_or(SpecError::Incomplete)?;
         if let Some(bits) = self.bits.filter(|&bits| bits / bits_per_key < keys) {
@@ -217,6 +293,7 @@ impl Spec {
     pub fn bloom(&self) -> Result<BloomSize, SpecError> {
         self.check()?;
         self.no_layout()?;
+        self.no_counters()?;
         let rule = ProbesRule::Nearest;
         let (capacity, bits, probes) = match (self.capacity, self.bits, self.fpr, self.probes) {
             (Some(n), None, Some(p), None) => (n, math::bloom_bits(n, p), math::bloom_probes(p, rule)),
@@ -271,6 +348,7 @@ impl Spec {
     /// [`SpecError`] names what is wrong, missing or contradictory.
     pub fn blocked(&self) -> Result<BlockedSize, SpecError> {
         self.check()?;
+        self.no_counters()?;
         let layout = self.layout.unwrap_or_default();
         if let Some(asked) = self.fpr.filter(|&p| p < BLOCKED_MIN_FPR) {
             return Err(SpecError::FprBelow { asked, least: BLOCKED_MIN_FPR });
@@ -320,6 +398,128 @@ impl Spec {
         let fpr = blocked_rate((shape, capacity, blocks));
         Ok(BlockedSize { capacity, blocks, shape, fpr_asked: self.fpr.unwrap_or(fpr), fpr })
     }
+}
+
+impl Spec {
+    /// Solves for what was not asked, for a counting filter: a Bloom filter with counters in place of bits.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(1_000_000, 0.01).counting()?;
+    /// assert_eq!((sized.cells, sized.probes, sized.counter_bits), (9_585_059, 7, 4));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn counting(&self) -> Result<CountingSize, SpecError> {
+        self.check()?;
+        self.no_rule()?;
+        let counter_bits = self.counter_width(COUNTING_BITS)?.unwrap_or(COUNTING_DEFAULT_BITS);
+        let bits = |cells: u64| cells.saturating_mul(counter_bits.into());
+        let BloomSize { capacity, bits: cells, probes, fpr_asked, fpr } = self.cells(bits)?;
+        Ok(CountingSize { capacity, cells, probes, counter_bits, fpr_asked, fpr })
+    }
+
+    /// Solves for what was not asked, for a spectral filter: as many counters as a Bloom filter has bits, whose
+    /// false positives are the wrong estimates of minimum selection.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn spectral(&self) -> Result<SpectralSize, SpecError> {
+        self.check()?;
+        let width = self.counter_width(SPECTRAL_BITS)?.map_or(Width::Variable, Width::Fixed);
+        let rule = self.counting_rule.unwrap_or_default();
+        let bits = |cells: u64| spectral_bits(cells, width, rule);
+        let BloomSize { capacity, bits: cells, probes, fpr_asked, fpr } = self.cells(bits)?;
+        Ok(SpectralSize { capacity, cells, probes, width, rule, fpr_asked, fpr })
+    }
+
+    /// A Bloom filter with cells in place of bits, so many of which take so many `bits`.
+    fn cells(&self, bits: impl Fn(u64) -> u64) -> Result<BloomSize, SpecError> {
+        // The most that fit, by halving the range: `bits` grows with the cells.
+        let most = |memory: u64| {
+            let (mut fit, mut too_many) = (0, memory + 1);
+            while too_many - fit > 1 {
+                let middle = fit + (too_many - fit) / 2;
+                if bits(middle) <= memory { fit = middle } else { too_many = middle }
+            }
+            fit.max(1)
+        };
+        let asked = Self {
+            bits: self.bits.map(most),
+            foldable: false,
+            counter_bits: None,
+            counting_rule: None,
+            ..*self
+        };
+        let sized = asked.bloom().map_err(|e| match (e, self.bits) {
+            (SpecError::Unreachable { needed, .. }, Some(memory)) => {
+                SpecError::Unreachable { bits: memory, needed: bits(needed) }
+            }
+            (SpecError::Bits { asked, limit }, _) => SpecError::Bits { asked: bits(asked), limit },
+            (e, _) => e,
+        })?;
+        match bits(sized.bits) {
+            asked if asked > MAX_BITS => Err(SpecError::Bits { asked, limit: MAX_BITS }),
+            _ => Ok(sized),
+        }
+    }
+}
+
+/// The bits of a spectral filter while no counter is above 15.
+pub(crate) fn spectral_bits(cells: u64, width: Width, rule: CountingRule) -> u64 {
+    let counters = |cells: u64| cells.saturating_mul(width.base().into());
+    match rule {
+        CountingRule::MinimumSelection | CountingRule::MinimalIncrease => counters(cells),
+        // The counters, those of the second filter, and one bit to mark who is in there.
+        CountingRule::RecurringMinimum => {
+            counters(cells).saturating_add(counters(secondary_cells(cells))).saturating_add(cells)
+        }
+    }
+}
+
+/// How many counters the second filter of recurring minimum has: half as many as the first.
+pub(crate) const fn secondary_cells(cells: u64) -> u64 {
+    cells.div_ceil(2)
+}
+
+/// The numbers of a counting filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CountingSize {
+    /// The number of keys it is made for.
+    pub capacity: u64,
+    /// Its counters.
+    pub cells: u64,
+    /// Positions per key.
+    pub probes: u32,
+    /// Bits of each counter.
+    pub counter_bits: u32,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at capacity.
+    pub fpr: f64,
+}
+
+/// The numbers of a spectral filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SpectralSize {
+    /// The number of different keys it is made for.
+    pub capacity: u64,
+    /// Its counters; those of the second filter of recurring minimum are not among them.
+    pub cells: u64,
+    /// Positions per key.
+    pub probes: u32,
+    /// How wide each counter is.
+    pub width: Width,
+    /// How it counts.
+    pub rule: CountingRule,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at capacity: of false positives, and of wrong estimates by minimum
+    /// selection.
+    pub fpr: f64,
 }
 
 /// All shapes of blocks that filters have.
@@ -532,6 +732,82 @@ mod tests {
             let sized = Spec::sized(n, p).bloom().unwrap();
             assert!(sized.bits >= 1 && (1..=MAX_PROBES).contains(&sized.probes));
             assert!(sized.fpr <= p * 1.3 + 1e-12, "{n} keys at {p}: {sized:?}");
+        }
+    }
+
+    #[test]
+    fn counters_take_the_place_of_bits() {
+        let bloom = Spec::sized(1_000_000, 0.01).bloom().unwrap();
+        for bits in 2..=16 {
+            let sized = Spec::sized(1_000_000, 0.01).with_counter_bits(bits).counting().unwrap();
+            assert_eq!((sized.cells, sized.probes, sized.fpr), (bloom.bits, bloom.probes, bloom.fpr));
+            // The memory, and no bit less, gives the same back.
+            let memory = bloom.bits * u64::from(bits);
+            let asked = Spec::new().with_counter_bits(bits).with_capacity(1_000_000);
+            assert_eq!(asked.with_bits(memory).counting().unwrap().cells, bloom.bits);
+            assert_eq!(asked.with_bits(memory - 1).counting().unwrap().cells, bloom.bits - 1);
+        }
+        for rule in CountingRule::ALL {
+            let asked = Spec::new().with_capacity(1_000_000).with_counting_rule(rule);
+            for width in [None, Some(4), Some(11), Some(32)] {
+                let asked = width.map_or(asked, |bits| asked.with_counter_bits(bits));
+                let sized = asked.with_fpr(0.01).spectral().unwrap();
+                assert_eq!((sized.cells, sized.probes, sized.rule), (bloom.bits, bloom.probes, rule));
+                assert_eq!(sized.width, width.map_or(Width::Variable, Width::Fixed));
+                let memory = spectral_bits(sized.cells, sized.width, rule);
+                assert_eq!(asked.with_bits(memory).spectral().unwrap().cells, bloom.bits);
+                assert_eq!(asked.with_bits(memory - 1).spectral().unwrap().cells, bloom.bits - 1);
+            }
+        }
+        // Foldable means nothing here.
+        let foldable = Spec::sized(1_000_000, 0.01).foldable();
+        assert_eq!(foldable.counting().unwrap().cells, bloom.bits);
+    }
+
+    #[test]
+    fn counters_that_cannot_be_had_are_refused_with_the_way_out() {
+        let sized = Spec::sized(1000, 0.01);
+        let rule = sized.with_counting_rule(CountingRule::MinimumSelection);
+        let refused: [(Result<(), SpecError>, &str); 12] = [
+            (
+                sized.with_counter_bits(1).counting().map(drop),
+                "counters of 1 bits were asked for; this family has them of 2 to 16",
+            ),
+            (
+                sized.with_counter_bits(17).counting().map(drop),
+                "counters of 17 bits were asked for; this family has them of 2 to 16",
+            ),
+            (
+                sized.with_counter_bits(3).spectral().map(drop),
+                "counters of 3 bits were asked for; this family has them of 4 to 32",
+            ),
+            (sized.with_counter_bits(33).spectral().map(drop), "this family has them of 4 to 32"),
+            (
+                sized.with_counter_bits(4).bloom().map(drop),
+                "counters of 4 bits were asked for, and this family has no counters; counting and spectral have",
+            ),
+            (sized.with_counter_bits(4).blocked().map(drop), "this family has no counters"),
+            (sized.with_counter_bits(4).keys(64).map(drop), "this family has no counters"),
+            (
+                rule.bloom().map(drop),
+                "the counting rule minimum-selection was asked for, and this family has no choice of rules; spectral has",
+            ),
+            (rule.counting().map(drop), "no choice of rules; spectral has"),
+            (sized.with_layout(Layout::Fastest).counting().map(drop), "no choice of layouts"),
+            (sized.with_layout(Layout::Fastest).spectral().map(drop), "no choice of layouts"),
+            (
+                sized.with_bits(20_000).counting().map(drop),
+                "20000 bits cannot give that false-positive rate for so many keys; it takes 38",
+            ),
+        ];
+        for (refused, text) in refused {
+            let message = refused.expect_err(text).to_string();
+            assert!(message.contains(text), "{message}");
+        }
+        for (n, bits) in [(1u64 << 46, 4), (1 << 45, 16)] {
+            let spec = Spec::sized(n, 0.01).with_counter_bits(bits);
+            assert!(matches!(spec.counting(), Err(SpecError::Bits { limit: MAX_BITS, .. })));
+            assert!(matches!(spec.spectral(), Err(SpecError::Bits { limit: MAX_BITS, .. })));
         }
     }
 

@@ -85,6 +85,16 @@ pub trait Remove: Insert {
 pub trait Count: Filter {
     /// How often the key was inserted, perhaps.
     fn count_digest(&self, digest: Digest) -> u64;
+
+    /// The highest count that can be told: what reads so was inserted so often, or more.
+    fn ceiling(&self) -> u64 {
+        u64::MAX
+    }
+
+    /// Asks for the counts of many keys; appends one each.
+    fn count_batch(&self, digests: &[Digest], counts: &mut Vec<u64>) {
+        counts.extend(digests.iter().map(|&digest| self.count_digest(digest)));
+    }
 }
 
 /// What a filter of many sets says about a key.

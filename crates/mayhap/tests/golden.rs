@@ -8,7 +8,9 @@ use std::collections::HashSet;
 
 use mayhap::registry::FAMILIES;
 use mayhap::wire::{Summing, checksum};
-use mayhap::{AnyFilter, Blocked, Bloom, Digest, Hashing, Layout, Secret, Spec, encode, open, positions};
+use mayhap::{
+    AnyFilter, Blocked, Bloom, CountingRule, Digest, Hashing, Layout, Secret, Spec, encode, open, positions,
+};
 use mayhap_eval::{ABSENT, KeyKind};
 
 /// A file, and what it was when it was written.
@@ -92,6 +94,64 @@ const GOLDEN: &[Golden] = &[
         hits: 58,
         answers: 0x91c1_08de_510d_c30c,
     },
+    Golden {
+        name: "counting",
+        bytes: include_bytes!("golden/counting-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 94,
+        answers: 0xf590_9f89_f942_63ba,
+    },
+    Golden {
+        name: "counting-5-bits",
+        bytes: include_bytes!("golden/counting-5-bits-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 94,
+        answers: 0xf590_9f89_f942_63ba,
+    },
+    Golden {
+        name: "spectral",
+        bytes: include_bytes!("golden/spectral-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 4100,
+        hits: 94,
+        answers: 0xf590_9f89_f942_63ba,
+    },
+    Golden {
+        name: "spectral-selection",
+        bytes: include_bytes!("golden/spectral-selection-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 4100,
+        hits: 94,
+        answers: 0xf590_9f89_f942_63ba,
+    },
+    Golden {
+        name: "spectral-recurring",
+        bytes: include_bytes!("golden/spectral-recurring-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 4100,
+        hits: 94,
+        answers: 0xf590_9f89_f942_63ba,
+    },
+    Golden {
+        name: "spectral-8-bits",
+        bytes: include_bytes!("golden/spectral-8-bits-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 4100,
+        hits: 94,
+        answers: 0xf590_9f89_f942_63ba,
+    },
+];
+
+/// Checksums of the counts of all questions and keys, in order, 8 little-endian bytes each.
+const COUNTS: [(&str, u64); 6] = [
+    ("counting", 0x201e_81aa_a42e_bc38),
+    ("counting-5-bits", 0x201e_81aa_a42e_bc38),
+    ("spectral", 0x112e_8f37_2ec9_0fd5),
+    ("spectral-selection", 0x71e8_5c2a_2da3_0935),
+    ("spectral-recurring", 0x71e8_5c2a_2da3_0935),
+    ("spectral-8-bits", 0x112e_8f37_2ec9_0fd5),
 ];
 
 impl Golden {
@@ -107,6 +167,11 @@ impl Golden {
             "roaring" => (0..200)
                 .map(|index| integer(index * index * 1_000_003))
                 .chain((0..5000).map(|low| integer((7 << 32) + 3 * low)))
+                .collect(),
+            // Up to 40 times in turns, so that some counters take more than 4 bits.
+            name if name.starts_with("spectral") => (0..40)
+                .flat_map(|round| (0..200u64).filter(move |index| index % 40 >= round))
+                .map(|index| KeyKind::ALL[index as usize % 5].key(7, index))
                 .collect(),
             _ => (0..200).map(|index| KeyKind::ALL[index as usize % 5].key(7, index)).collect(),
         }
@@ -159,8 +224,13 @@ fn the_same_keys_still_give_the_same_file() {
         // In a bitmap the capacity is the universe; in the others it is the number asked for.
         let capacity = if golden.name == "bitmap" { 2000 } else { 200 };
         let mut spec = Spec::sized(capacity, 0.01).with_hashing(golden.hashing);
-        if golden.name == "blocked-fastest" {
-            spec = spec.with_layout(Layout::Fastest);
+        match golden.name {
+            "blocked-fastest" => spec = spec.with_layout(Layout::Fastest),
+            "counting-5-bits" => spec = spec.with_counter_bits(5),
+            "spectral-selection" => spec = spec.with_counting_rule(CountingRule::MinimumSelection),
+            "spectral-recurring" => spec = spec.with_counting_rule(CountingRule::RecurringMinimum),
+            "spectral-8-bits" => spec = spec.with_counter_bits(8),
+            _ => {}
         }
         let mut new = make(&spec).unwrap();
         let keys = golden.keys();
@@ -187,6 +257,20 @@ fn golden_files_give_the_answers_of_old() {
             assert_eq!(report.estimated_len, Some(golden.len as f64), "{}", golden.name);
         }
     }
+}
+
+#[test]
+fn golden_files_give_the_counts_of_old() {
+    let mut found = Vec::new();
+    for golden in GOLDEN {
+        let filter = golden.open();
+        let Some(count) = filter.as_count() else { continue };
+        let (questions, keys) = (golden.questions(), golden.keys());
+        let counts =
+            questions.iter().chain(&keys).map(|key| count.count_digest(filter.hashing().digest(key)));
+        found.push((golden.name, checksum(&counts.flat_map(u64::to_le_bytes).collect::<Vec<_>>())));
+    }
+    assert_eq!(found, COUNTS, "{found:#x?}");
 }
 
 // The document.
@@ -326,6 +410,105 @@ fn the_blocks_and_bits_in_the_document_are_those_of_the_library() {
             };
             assert_eq!(filter.contains(&key), bits.iter().all(is_set), "{}: {key:?}", golden.name);
         }
+    }
+}
+
+/// Counters of a filter, by the rules of the document and by nothing else.
+struct ByDocument {
+    first: Vec<u64>,
+    second: Vec<u64>,
+    marks: Vec<bool>,
+}
+
+impl ByDocument {
+    fn new(counters: usize) -> Self {
+        Self { first: vec![0; counters], second: vec![0; counters.div_ceil(2)], marks: vec![false; counters] }
+    }
+
+    fn insert(&mut self, digest: Digest, probes: u32, rule: u32, top: u64) {
+        let places = |digest: Digest, counters: &[u64]| {
+            let mut places: Vec<usize> =
+                positions(digest, probes, counters.len() as u64).map(|place| place as usize).collect();
+            places.sort_unstable();
+            places.dedup();
+            places
+        };
+        let own = places(digest, &self.first);
+        let lowest = own.iter().map(|&place| self.first[place]).min().unwrap();
+        for &place in &own {
+            if rule != 2 || self.first[place] == lowest {
+                self.first[place] = top.min(self.first[place] + 1);
+            }
+        }
+        if rule != 3 {
+            return;
+        }
+        let factor = 0xBB67_AE85_84CA_A73B;
+        let other = Digest { a: digest.a.wrapping_mul(factor), b: digest.b.wrapping_mul(factor) };
+        let others = places(other, &self.second);
+        let lowest = own.iter().map(|&place| self.first[place]).min().unwrap();
+        if own.iter().all(|&place| self.marks[place]) {
+            others.iter().for_each(|&place| self.second[place] += 1);
+        } else if own.iter().filter(|&&place| self.first[place] == lowest).count() == 1 {
+            own.iter().for_each(|&place| self.marks[place] = true);
+            others.iter().for_each(|&place| self.second[place] = self.second[place].max(lowest));
+        }
+    }
+}
+
+/// Numbers of so many bits, packed into words.
+fn packed(numbers: impl Iterator<Item = u64>, bits: u64) -> Vec<u64> {
+    let mut words = Vec::new();
+    for (index, number) in numbers.enumerate() {
+        for j in 0..bits {
+            let bit = index as u64 * bits + j;
+            words.resize(words.len().max(1 + (bit / 64) as usize), 0u64);
+            words[(bit / 64) as usize] |= (number >> j & 1) << (bit % 64);
+        }
+    }
+    words
+}
+
+/// Counters of 4 bits, and pairs for what is above 15.
+fn with_pairs(counters: &[u64]) -> Vec<u64> {
+    let above = counters.iter().enumerate().filter(|&(_, &count)| count > 15);
+    let pairs = above.flat_map(|(place, &count)| [place as u64, count - 15]);
+    let mut words = packed(counters.iter().map(|&count| count.min(15)), 4);
+    words.extend(pairs);
+    words
+}
+
+#[test]
+fn the_counters_of_golden_files_follow_from_the_document() {
+    for (name, rule, bits) in [
+        ("counting", 1, 4),
+        ("counting-5-bits", 1, 5),
+        ("spectral-selection", 1, 0),
+        ("spectral", 2, 0),
+        ("spectral-8-bits", 2, 8),
+        ("spectral-recurring", 3, 0),
+    ] {
+        let golden = GOLDEN.iter().find(|golden| golden.name == name).unwrap();
+        let mut filter = ByDocument::new(1918);
+        for key in golden.keys() {
+            filter.insert(
+                golden.hashing.digest(&key),
+                7,
+                rule,
+                if bits == 0 { u64::MAX } else { (1 << bits) - 1 },
+            );
+        }
+        let mut words = match bits {
+            0 => with_pairs(&filter.first),
+            bits => packed(filter.first.iter().copied(), bits),
+        };
+        if rule == 3 {
+            assert!(filter.marks.contains(&true) && filter.second.iter().any(|&count| count > 15));
+            words.extend(with_pairs(&filter.second));
+            words.extend(packed(filter.marks.iter().map(|&mark| mark.into()), 1));
+        }
+        let payload: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        assert!(payload == golden.bytes[4096..], "{name}");
     }
 }
 

@@ -7,8 +7,8 @@ use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
 use mayhap::{
-    AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Family, Filter, Hashing, Insert,
-    Insertion, Key, Layout, Secret, SharedInsert, Spec, combine, encode, open,
+    AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Counting, Family, Filter, Hashing,
+    Insert, Insertion, Key, Layout, Secret, SharedInsert, Spec, Spectral, combine, encode, open,
 };
 use mayhap_eval::KeyKind;
 use proptest::prelude::*;
@@ -146,6 +146,10 @@ impl Pair {
                     bloom.clear();
                 } else if let Some(blocked) = any.downcast_mut::<Blocked>() {
                     blocked.clear();
+                } else if let Some(counting) = any.downcast_mut::<Counting>() {
+                    counting.clear();
+                } else if let Some(spectral) = any.downcast_mut::<Spectral>() {
+                    spectral.clear();
                 } else {
                     self.filter = make(self.family);
                 }
@@ -174,6 +178,12 @@ impl Pair {
         let (said, is) = (self.filter.contains(&self.key(number)), self.model.contains_key(&number));
         assert!(said || !is, "{number} is in and was denied");
         assert!(is || !said || !self.family.can.exact, "{number} is not in and was admitted");
+        if let Some(count) = self.filter.as_count() {
+            let digest = self.filter.hashing().digest(&self.key(number));
+            let (counted, times) =
+                (count.count_digest(digest), self.model.get(&number).copied().unwrap_or(0));
+            assert!(counted >= times.min(count.ceiling()), "{number} is in {times} times, counted {counted}");
+        }
     }
 
     fn check_all(&self) {

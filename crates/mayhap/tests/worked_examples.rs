@@ -273,6 +273,15 @@ fn a_mismatch_names_the_first_difference() {
         "secrets differ: the ids are 000000000000000a and 000000000000000b",
     );
     says(M::Memory { bytes: 4096 }, "4096 bytes of memory are needed for the result and were not granted");
+    says(M::CounterBits { ours: Some(4), theirs: None }, "widths of counters differ: 4 bits and variable");
+    says(
+        M::CountingRule { ours: "minimum-selection", theirs: "minimal-increase" },
+        "counting rules differ: minimum-selection and minimal-increase",
+    );
+    says(
+        M::Unmergeable { rule: "recurring-minimum" },
+        "filters that count by recurring-minimum cannot merge; those by minimum-selection can",
+    );
 }
 
 #[test]
@@ -390,7 +399,28 @@ fn a_refused_spec_says_the_limit_and_the_way_out() {
     );
     says(S::Hashing { asked: "integer" }, "the family cannot work with the hash function integer");
     says(S::Memory { bytes: 8 }, "8 bytes of memory were asked for and not granted; ask for fewer bits");
+    says(
+        S::CounterBits { asked: 40, least: 4, most: 32 },
+        "counters of 40 bits were asked for; this family has them of 4 to 32",
+    );
+    says(
+        S::NoCounters { asked: 8 },
+        "counters of 8 bits were asked for, and this family has no counters; counting and spectral have",
+    );
+    says(
+        S::CountingRule { asked: "minimal-increase" },
+        "the counting rule minimal-increase was asked for, and this family has no choice of rules; spectral has",
+    );
     says(Error::Unsupported { family: "bloom", operation: "remove" }, "the family bloom cannot remove");
+    says(
+        Error::UnsupportedByRule {
+            family: "spectral",
+            rule: "minimal-increase",
+            operation: "remove",
+            other: "minimum-selection",
+        },
+        "the family spectral cannot remove by the rule minimal-increase; by minimum-selection it can",
+    );
 }
 
 // Serde: an object for people, the bytes of a file for machines.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use mayhap::family::Capabilities;
 use mayhap::registry::FAMILIES;
 use mayhap::{AnyFilter, Error, Family, Hashing};
 use mayhap_store::{Access, UpdateError, open, update};
@@ -26,20 +27,24 @@ pub(crate) struct Args {
     keys: KeyArgs,
 }
 
-/// Refuses what a file's family cannot do, and names the families that can.
+/// Refuses what a file's filter cannot do, and names the families that can.
 pub(crate) fn need(
     path: &Path,
-    family: &Family,
+    filter: &dyn AnyFilter,
     operation: &'static str,
-    can: impl Fn(&Family) -> bool,
+    can: impl Fn(&Capabilities) -> bool,
 ) -> Result<()> {
-    if can(family) {
+    if can(&filter.can()) {
         return Ok(());
     }
-    let others: Vec<_> = FAMILIES.iter().filter(|family| can(family)).map(|family| family.name).collect();
-    let error = Error::Unsupported { family: family.name, operation };
-    let (path, others) = (path.display(), others.join(" or "));
-    Err(anyhow::anyhow!("{path}: {error}; build the filter with --family {others}"))
+    let others: Vec<_> =
+        FAMILIES.iter().filter(|family| can(&family.can)).map(|family| family.name).collect();
+    let (path, error, others) = (path.display(), filter.unsupported(operation), others.join(" or "));
+    let rule = match error {
+        Error::UnsupportedByRule { other, .. } => format!(" --counting-rule {other}, or with"),
+        _ => String::new(),
+    };
+    Err(anyhow::anyhow!("{path}: {error}; build the filter with{rule} --family {others}"))
 }
 
 /// Integers must come as integers.
@@ -63,9 +68,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     // The header tells how to hash; the lock is taken only when all keys are known to be good.
     let (hashing, family) = {
         let opened = open(path, Access::Map, None)?;
+        need(path, &*opened.filter, "insert", |can| can.inserts)?;
         (opened.filter.hashing(), opened.filter.family())
     };
-    need(path, family, "insert", |family| family.can.inserts)?;
     check_kind(path, hashing, family, &args.keys)?;
     let inputs = args.keys.inputs(&args.files);
     let spool = hash_all(&inputs, &args.keys.selector(), hashing, common)?;

@@ -1,5 +1,6 @@
 //! `mayhap build`: a filter file from keys.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -7,12 +8,13 @@ use anyhow::{Context, Result, anyhow};
 use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::spec::DEFAULT_FPR;
-use mayhap::{AnyFilter, Digest, Error, Family, Hashing, Insertion, Layout, Spec, SpecError, family};
+use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Insertion, Layout, Spec, SpecError, family};
 use mayhap_store::Spool;
 use serde_json::json;
 
 use crate::YES;
 use crate::args::{Common, KeyArgs};
+use crate::distinct::Distinct;
 use crate::input::{Buffer, Inputs};
 use crate::keys::{Kind, Selector};
 use crate::numbers;
@@ -25,7 +27,7 @@ use crate::report;
 /// afterwards by `mayhap fold`, without its keys.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap build -o bad.mayhap blocklist.txt.gz\n  \
-zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
+zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
 pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -53,6 +55,17 @@ pub(crate) struct Args {
     /// The fastest filter, for some more bits: the family blocked in the layout fastest
     #[arg(long, conflicts_with_all = ["family", "exact", "layout"])]
     fastest: bool,
+    /// How often each key came: the family spectral, asked by `mayhap count`
+    #[arg(long, conflicts_with_all = ["family", "exact", "fastest", "layout"])]
+    counts: bool,
+    /// How keys are counted by the family spectral: minimum-selection (keys can be removed), minimal-increase (fewer
+    /// wrong counts) or recurring-minimum (the smallest errors, 75% more memory) [default: minimal-increase]
+    #[arg(long, value_name = "NAME", value_parser = rule_name)]
+    counting_rule: Option<CountingRule>,
+    /// Use counters of so many bits: 2 to 16 in the family counting [default: 4], 4 to 32 in spectral [default: as many
+    /// as each needs]
+    #[arg(long, value_name = "BITS", value_parser = numbers::counter_bits, allow_hyphen_values = true)]
+    counter_bits: Option<u32>,
     /// How it is laid out, if the family has a choice: compact or fastest [default: compact]
     #[arg(long, value_name = "NAME", value_parser = layout_name, conflicts_with = "exact")]
     layout: Option<Layout>,
@@ -83,6 +96,13 @@ fn layout_name(name: &str) -> Result<Layout, String> {
     })
 }
 
+fn rule_name(name: &str) -> Result<CountingRule, String> {
+    CountingRule::ALL.into_iter().find(|rule| rule.name() == name).ok_or_else(|| {
+        let names = CountingRule::ALL.map(CountingRule::name);
+        format!("no counting rule is called {name:?}; there are {}", names.join(", "))
+    })
+}
+
 /// Which family, as far as the arguments say.
 enum Choice {
     Family(&'static Family),
@@ -95,6 +115,7 @@ impl Args {
         match self.family {
             Some(family) => Choice::Family(family),
             None if self.fastest => Choice::Family(&mayhap::filters::blocked::FAMILY),
+            None if self.counts => Choice::Family(&mayhap::filters::spectral::FAMILY),
             None if self.exact && self.keys.kind == Kind::U64 => Choice::Integers,
             None if self.exact => Choice::Family(&mayhap::filters::exact::FAMILY),
             None => Choice::Family(&mayhap::filters::bloom::FAMILY),
@@ -120,6 +141,12 @@ impl Args {
         }
         if let Some(layout) = self.layout.or(self.fastest.then_some(Layout::Fastest)) {
             spec = spec.with_layout(layout);
+        }
+        if let Some(rule) = self.counting_rule {
+            spec = spec.with_counting_rule(rule);
+        }
+        if let Some(bits) = self.counter_bits {
+            spec = spec.with_counter_bits(bits);
         }
         match self.fpr {
             Some(fpr) => spec.with_fpr(fpr),
@@ -157,16 +184,28 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             integers(args, spool, None)?
         }
         Choice::Family(family) => {
+            let hashing = Hashing::Xxh3 { seed: args.seed };
             if let Some(capacity) = args.capacity {
                 in_one_pass(&args.spec(capacity), family, &inputs, &selector, common)?
             } else if inputs.can_be_counted()? {
-                let progress = common.progress("counting", &inputs);
-                let records = inputs.count_records(&progress)?;
-                drop(progress);
-                in_one_pass(&args.spec(records), family, &inputs, &selector, common)?
+                let keys = if is_for_repeats(family) {
+                    count_distinct(&inputs, &selector, hashing, common)?
+                } else {
+                    let progress = common.progress("counting", &inputs);
+                    inputs.count_records(&progress)?
+                };
+                in_one_pass(&args.spec(keys), family, &inputs, &selector, common)?
             } else {
-                let spool = hash_all(&inputs, &selector, Hashing::Xxh3 { seed: args.seed }, common)?;
-                from_spool(&args.spec(spool.len()), family, spool)?
+                let mut distinct = Distinct::default();
+                let for_repeats = is_for_repeats(family);
+                let look = |digests: &[Digest]| {
+                    if for_repeats {
+                        distinct.note(digests)
+                    }
+                };
+                let spool = hash_all_and(&inputs, &selector, hashing, common, look)?;
+                let keys = if for_repeats { distinct.capacity() } else { spool.len() };
+                from_spool(&args.spec(keys), family, spool)?
             }
         }
     };
@@ -183,6 +222,24 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 
 fn is_of_integers(family: &Family) -> bool {
     family.can.exact && family.name != mayhap::filters::exact::FAMILY.name
+}
+
+/// Whether a family is made for keys that come often, so that its size follows from the different ones.
+fn is_for_repeats(family: &Family) -> bool {
+    family == &mayhap::filters::spectral::FAMILY
+}
+
+/// About how many different keys there are in plain files.
+fn count_distinct(inputs: &Inputs, selector: &Selector, hashing: Hashing, common: &Common) -> Result<u64> {
+    let progress = common.progress("counting", inputs);
+    let start = || (Vec::new(), Distinct::default());
+    let found = inputs.in_parallel(common.threads(), &progress, start, |(digests, distinct), chunk| {
+        selector.digests(chunk, hashing, digests)?;
+        distinct.note(digests);
+        Ok(())
+    })?;
+    let found = found.into_iter().map(|(_, distinct)| distinct).reduce(Distinct::join);
+    Ok(found.unwrap_or_default().capacity())
 }
 
 fn need_integers(args: &Args, family: &Family) -> Result<()> {
@@ -256,28 +313,67 @@ fn empty(spec: &Spec, family: &'static Family) -> Result<Box<dyn AnyFilter>> {
 
 /// Inserts digests into a filter of any family.
 pub(crate) fn insert_all(filter: &mut dyn AnyFilter, digests: &[Digest]) -> Result<u64> {
-    let family = filter.family().name;
-    let insert = filter.as_insert().ok_or(Error::Unsupported { family, operation: "insert" })?;
+    let unsupported = filter.unsupported("insert");
+    let insert = filter.as_insert().ok_or(unsupported)?;
     let mut outcomes = Vec::with_capacity(digests.len());
     insert.insert_batch(digests, &mut outcomes)?;
     Ok(outcomes.iter().filter(|&&outcome| outcome == Insertion::New).count() as u64)
 }
 
-/// The digests of all keys, in any order.
+/// The digests of all keys, in order.
 pub(crate) fn hash_all(
     inputs: &Inputs,
     selector: &Selector,
     hashing: Hashing,
     common: &Common,
 ) -> Result<Spool> {
+    hash_all_and(inputs, selector, hashing, common, |_| {})
+}
+
+/// Digests put aside in the order of their chunks, whichever thread is ready first: the bytes of some filters depend on
+/// it.
+struct InOrder {
+    spool: Spool,
+    next: u64,
+    /// What came before its turn.
+    waiting: BTreeMap<u64, Vec<Digest>>,
+}
+
+/// The same, with a look at each batch in any order.
+fn hash_all_and(
+    inputs: &Inputs,
+    selector: &Selector,
+    hashing: Hashing,
+    common: &Common,
+    look: impl FnMut(&[Digest]) + Send,
+) -> Result<Spool> {
     let progress = common.progress("hashing", inputs);
-    let spool = Mutex::new(Spool::new());
+    let put_aside = Mutex::new((InOrder { spool: Spool::new(), next: 0, waiting: BTreeMap::new() }, look));
     inputs.in_parallel(common.threads(), &progress, Vec::new, |digests, chunk| {
         selector.digests(chunk, hashing, digests)?;
-        let mut spool = spool.lock().unwrap_or_else(PoisonError::into_inner);
-        spool.push(digests).context("cannot write to the folder for temporary files (TMPDIR)")
+        let mut put_aside = put_aside.lock().unwrap_or_else(PoisonError::into_inner);
+        let (in_order, look) = &mut *put_aside;
+        look(digests);
+        in_order.push(chunk.number, digests)
     })?;
-    Ok(spool.into_inner().unwrap_or_else(PoisonError::into_inner))
+    Ok(put_aside.into_inner().unwrap_or_else(PoisonError::into_inner).0.spool)
+}
+
+impl InOrder {
+    fn push(&mut self, number: u64, digests: &[Digest]) -> Result<()> {
+        if number != self.next {
+            self.waiting.insert(number, digests.to_vec());
+            return Ok(());
+        }
+        let refused = "cannot write to the folder for temporary files (TMPDIR)";
+        self.spool.push(digests).context(refused)?;
+        self.next += 1;
+        while let Some(digests) = self.waiting.remove(&self.next) {
+            self.spool.push(&digests).context(refused)?;
+            self.next += 1;
+        }
+        Ok(())
+    }
 }
 
 fn from_spool(spec: &Spec, family: &'static Family, spool: Spool) -> Result<Box<dyn AnyFilter>> {
@@ -322,7 +418,9 @@ fn describe(args: &Args, common: &Common, filter: &dyn AnyFilter) -> Result<()> 
     if args.json {
         let value = json!({
             "output": args.output.to_string_lossy(), "family": family,
-            "layout": filter.layout().map(Layout::name), "capacity": report.capacity,
+            "layout": filter.layout().map(Layout::name),
+            "counting_rule": filter.counters().and_then(|c| c.rule).map(CountingRule::name),
+            "saturated_counters": filter.counters().map(|c| c.saturated), "capacity": report.capacity,
             "inserted": report.inserted, "estimated_len": report.estimated_len, "bits": report.bits,
             "bytes": size, "probes": report.probes, "fill": report.fill, "fpr_asked": report.fpr_asked,
             "fpr_now": report.fpr_now, "fpr_at_capacity": report.fpr_at_capacity,
@@ -340,11 +438,18 @@ fn describe(args: &Args, common: &Common, filter: &dyn AnyFilter) -> Result<()> 
     common.say(format_args!(
         "{}: {} with {keys} keys in {}{probes}; false-positive rate now {}",
         args.output.display(),
-        report::family(family, filter.layout()),
+        report::kind(filter),
         report::bytes(size),
         report::rate(report.fpr_now),
     ));
     warn_if_over_capacity(common, filter);
+    if let Some(saturated) = filter.counters().map(|c| c.saturated).filter(|&saturated| saturated > 0) {
+        common.say(format_args!(
+            "warning: {} of its counters are saturated and stay so: their keys cannot be removed, and their counts are \
+             that or more; use wider ones (--counter-bits), or --counts",
+            report::grouped(saturated),
+        ));
+    }
     Ok(())
 }
 

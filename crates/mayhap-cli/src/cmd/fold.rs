@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow};
-use mayhap::{Error, FoldError};
+use mayhap::FoldError;
 use serde_json::json;
 
 use crate::args::{Common, OpenArgs};
@@ -38,9 +38,8 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
     let filter = args.open.open(path)?.filter;
     let family = filter.family();
-    need(path, family, "fold", |family| family.can.folds)?;
-    let unsupported = Error::Unsupported { family: family.name, operation: "fold" };
-    let folded = filter.as_fold().ok_or(unsupported)?.fold_to(args.fpr);
+    need(path, &*filter, "fold", |can| can.folds)?;
+    let folded = filter.as_fold().ok_or(filter.unsupported("fold"))?.fold_to(args.fpr);
     let folded = folded.map_err(|e| anyhow!("{}: {}", path.display(), explain(e)))?;
     write(&args.output, &*folded)?;
 

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use mayhap::{Hashing, Layout};
+use mayhap::family::CounterReport;
+use mayhap::{CountingRule, Hashing, Layout};
 use mayhap_store::{Access, Checked, open};
 use serde_json::json;
 
@@ -29,6 +30,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let opened = open(&args.filter, access, None)?;
     let (filter, checked) = (&*opened.filter, opened.checked);
     let report = filter.report();
+    let counters = filter.counters();
     let hashing = filter.hashing();
     let per_key = report.estimated_len.filter(|&len| len >= 1.0).map(|len| report.bits as f64 / len);
     let seed = hashing.seed().map(|seed| format!("{seed:016x}"));
@@ -44,6 +46,12 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             "bytes": report.bits.div_ceil(8),
             "bits_per_key": per_key,
             "probes": report.probes,
+            "counters": counters.map(|c| c.counters),
+            "counter_bits": counters.and_then(|c| c.bits),
+            "saturated_counters": counters.map(|c| c.saturated),
+            "overflowed_counters": counters.map(|c| c.overflowed),
+            "counting_rule": counters.and_then(|c| c.rule).map(CountingRule::name),
+            "degraded": counters.map(|c| c.degraded),
             "fill": report.fill,
             "fpr_asked": report.fpr_asked,
             "fpr_now": report.fpr_now,
@@ -85,6 +93,15 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     if let Some(probes) = report.probes {
         pairs.push(("probes", probes.to_string()));
     }
+    if let Some(counters) = counters {
+        pairs.push(("counters", describe(&counters)));
+        pairs.push(("saturated", report::grouped(counters.saturated)));
+        if let Some(rule) = counters.rule {
+            let merged =
+                if counters.degraded { ", merged: counts are less exact than it promises" } else { "" };
+            pairs.push(("counting rule", format!("{}{merged}", rule.name())));
+        }
+    }
     pairs.extend([
         ("fill", report::percent(report.fill)),
         ("rate asked", report::rate(report.fpr_asked)),
@@ -100,6 +117,14 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     }
     report::print_pairs(&pairs)?;
     Ok(YES)
+}
+
+fn describe(counters: &CounterReport) -> String {
+    let number = report::grouped(counters.counters);
+    match counters.bits {
+        Some(bits) => format!("{number} of {bits} bits"),
+        None => format!("{number} of 4 bits, and {} of them have more", report::grouped(counters.overflowed)),
+    }
 }
 
 fn explain(checked: Checked) -> &'static str {

@@ -49,9 +49,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let mut parts = vec![(first, args.open.open(first)?.filter)];
     let (family, hashing) = (parts[0].1.family(), parts[0].1.hashing());
     match how {
-        Combine::Union => need(first, family, "merge", |family| family.can.merges),
-        Combine::Intersection => need(first, family, "intersect", |family| family.can.intersects),
-        Combine::Difference => need(first, family, "subtract", |family| family.can.subtracts),
+        Combine::Union => need(first, &*parts[0].1, "merge", |can| can.merges),
+        Combine::Intersection => need(first, &*parts[0].1, "intersect", |can| can.intersects),
+        Combine::Difference => need(first, &*parts[0].1, "subtract", |can| can.subtracts),
     }?;
     let join = |ours: &mut (&PathBuf, Box<dyn AnyFilter>), theirs: (&PathBuf, Box<dyn AnyFilter>)| {
         combine(&mut *ours.1, &*theirs.1, how)
@@ -65,7 +65,8 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             let same = hashing.must_equal(&other.hashing());
             same.map_err(|e| anyhow!("{} and {}: {e}", first.display(), path.display()))?;
         }
-        let at_once = how != Combine::Union || other.family() != family || other.report().probes.is_none();
+        // Who does not fold does not bring sizes together either: what differs is refused at once.
+        let at_once = how != Combine::Union || other.family() != family || !family.can.folds;
         match parts.iter_mut().find(|part| at_once || size(&*part.1) == size(&*other)) {
             Some(part) => join(part, (path, other))?,
             None => parts.push((path, other)),

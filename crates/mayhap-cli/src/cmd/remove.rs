@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use mayhap::{AnyFilter, Error};
+use mayhap::AnyFilter;
 use mayhap_store::{Access, open, update};
 
 use crate::args::{Common, KeyArgs};
@@ -28,9 +28,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
     let (hashing, family) = {
         let opened = open(path, Access::Map, None)?;
+        need(path, &*opened.filter, "remove", |can| can.removes)?;
         (opened.filter.hashing(), opened.filter.family())
     };
-    need(path, family, "remove", |family| family.can.removes)?;
     check_kind(path, hashing, family, &args.keys)?;
     let inputs = args.keys.inputs(&args.files);
     let spool = hash_all(&inputs, &args.keys.selector(), hashing, common)?;
@@ -40,8 +40,8 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         if filter.hashing() != hashing {
             anyhow::bail!("the file was replaced by one that hashes differently; run it again");
         }
-        let family = filter.family().name;
-        let remove = filter.as_remove().ok_or(Error::Unsupported { family, operation: "remove" })?;
+        let unsupported = filter.unsupported("remove");
+        let remove = filter.as_remove().ok_or(unsupported)?;
         let mut removed = 0;
         spool.drain(|digests| {
             removed += digests.iter().filter(|&&digest| remove.remove_digest(digest)).count() as u64;

@@ -13,12 +13,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Every command.
-pub(crate) const COMMANDS: [&str; 15] = [
+pub(crate) const COMMANDS: [&str; 16] = [
     "dedup",
     "build",
     "add",
     "remove",
     "check",
+    "count",
     "test",
     "info",
     "merge",

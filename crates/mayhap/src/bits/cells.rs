@@ -65,11 +65,16 @@ impl Cells {
         &self.words
     }
 
+    /// The words, for loops over many cells.
     #[inline]
-    fn place(&self, index: u64) -> (usize, u32) {
-        assert!(index < self.len, "cell {index} of {}", self.len);
-        let bit = index * u64::from(self.width);
-        ((bit / 64) as usize, (bit % 64) as u32)
+    pub(super) fn as_slice(&self) -> &[u64] {
+        self.words.as_slice()
+    }
+
+    /// The words, to be written.
+    #[inline]
+    pub(super) fn as_mut_slice(&mut self) -> &mut [u64] {
+        self.words.as_mut_slice()
     }
 
     /// The value of a cell.
@@ -79,13 +84,8 @@ impl Cells {
     #[must_use]
     #[inline]
     pub fn get(&self, index: u64) -> u64 {
-        let (word, shift) = self.place(index);
-        let words = self.words.as_slice();
-        let mut value = words[word] >> shift;
-        if shift + self.width > 64 {
-            value |= words[word + 1] << (64 - shift);
-        }
-        value & self.max()
+        assert!(index < self.len, "cell {index} of {}", self.len);
+        read_cell(self.words.as_slice(), self.width, index)
     }
 
     /// Sets a cell.
@@ -94,16 +94,39 @@ impl Cells {
     /// If there is no such cell or the value is above [`max`](Cells::max).
     #[inline]
     pub fn set(&mut self, index: u64, value: u64) {
-        let (word, shift) = self.place(index);
-        let max = self.max();
-        assert!(value <= max, "{value} does not fit {} bits", self.width);
-        let crosses = shift + self.width > 64;
-        let words = self.words.as_mut_slice();
-        words[word] = words[word] & !(max << shift) | value << shift;
-        if crosses {
-            let below = 64 - shift;
-            words[word + 1] = words[word + 1] & !(max >> below) | value >> below;
-        }
+        assert!(index < self.len, "cell {index} of {}", self.len);
+        assert!(value <= self.max(), "{value} does not fit {} bits", self.width);
+        write_cell(self.words.as_mut_slice(), self.width, index, value);
+    }
+}
+
+/// Where a cell starts: its word, and the bit in it.
+#[inline(always)]
+pub(super) fn place(width: u32, index: u64) -> (usize, u32) {
+    let bit = index * u64::from(width);
+    ((bit / 64) as usize, (bit % 64) as u32)
+}
+
+/// The value of a cell of these words, for loops that have taken them out of their storage once.
+#[inline(always)]
+pub(super) fn read_cell(words: &[u64], width: u32, index: u64) -> u64 {
+    let (word, shift) = place(width, index);
+    let mut value = words[word] >> shift;
+    if shift + width > 64 {
+        value |= words[word + 1] << (64 - shift);
+    }
+    value & (u64::MAX >> (64 - width))
+}
+
+/// Sets a cell of these words. The value must fit.
+#[inline(always)]
+pub(super) fn write_cell(words: &mut [u64], width: u32, index: u64, value: u64) {
+    let (word, shift) = place(width, index);
+    let max = u64::MAX >> (64 - width);
+    words[word] = words[word] & !(max << shift) | value << shift;
+    if shift + width > 64 {
+        let below = 64 - shift;
+        words[word + 1] = words[word + 1] & !(max >> below) | value >> below;
     }
 }
 

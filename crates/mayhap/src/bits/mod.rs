@@ -4,6 +4,8 @@ mod atomic;
 mod bitmap;
 mod bytes;
 mod cells;
+mod counters;
+mod overflow;
 #[cfg(feature = "std")]
 mod parts;
 mod resize;
@@ -14,6 +16,8 @@ pub use atomic::AtomicWords;
 pub use bitmap::{Bitmap, Ones, OutOfRange, Ranked};
 pub use bytes::{Bytes, ExclusiveBytes};
 pub use cells::Cells;
+pub use counters::Width;
+pub(crate) use counters::{Counters, CountersMut, CountersRef};
 #[cfg(feature = "std")]
 pub(crate) use parts::Parts;
 pub use resize::{overlap, resized};

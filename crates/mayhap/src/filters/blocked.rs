@@ -41,9 +41,9 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-#[cfg(feature = "std")]
-use crate::batch::in_parallel;
 use crate::batch::pipeline;
+#[cfg(feature = "std")]
+use crate::batch::{copy, in_parallel};
 #[cfg(feature = "std")]
 use crate::bits::Parts;
 use crate::bits::{AtomicWords, Bytes, Words};
@@ -576,7 +576,6 @@ impl PartedBlocked {
     fn insert_run(&self, part: usize, halves: &[u64]) {
         let BlockedSize { blocks: total, shape, .. } = self.filter.size;
         let first = (part as u64) << self.shift;
-        let copy = |halves: &[u64], to: &mut [u64]| to.copy_from_slice(halves);
         self.parts.with(part, |words| {
             simd::insert_all(words, Part { first, total }, shape, halves, copy, |_| {});
         });

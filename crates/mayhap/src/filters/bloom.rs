@@ -38,7 +38,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(feature = "std")]
 use crate::batch::in_parallel;
-use crate::batch::pipeline;
+use crate::batch::{copy, pipeline};
 #[cfg(feature = "std")]
 use crate::bits::Parts;
 use crate::bits::{
@@ -841,11 +841,6 @@ impl Insert for Bloom {
         self.put_all(digests, copy, |outcome| outcomes.push(outcome));
         Ok(())
     }
-}
-
-/// Digests that are there already.
-fn copy(digests: &[Digest], to: &mut [Digest]) {
-    to.copy_from_slice(digests);
 }
 
 impl Merge for Bloom {

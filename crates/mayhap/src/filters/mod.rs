@@ -4,6 +4,8 @@
 pub mod bitmap;
 pub mod blocked;
 pub mod bloom;
+pub mod counting;
 pub mod exact;
 #[cfg(feature = "std")]
 pub mod roaring;
+pub mod spectral;

@@ -1,0 +1,90 @@
+//! `mayhap count`: how often did a key come?
+
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::Result;
+use mayhap::Count;
+
+use crate::args::{Common, KeyArgs, OpenArgs};
+use crate::cmd::add::{check_kind, need};
+use crate::input::Buffer;
+use crate::{YES, report};
+
+/// Print records with how often their keys were inserted, perhaps
+///
+/// Each record, a tab and the count, which is 0 for a key that is certainly not in. Counts are never too low (by the
+/// counting rule recurring-minimum: hardly ever), up to the largest value of a counter.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mayhap build --counts -o hits.mayhap -d' ' -k1 access.log\n  \
+mayhap count hits.mayhap --key 192.0.2.1\n  sort -u hosts.txt | mayhap count hits.mayhap | sort -t\"$(printf '\\t')\" -k2nr")]
+pub(crate) struct Args {
+    /// The filter file
+    filter: PathBuf,
+    /// Files with records; none or - is standard input
+    files: Vec<PathBuf>,
+    /// Ask for this key instead of reading any; can be repeated
+    #[arg(long, value_name = "KEY", conflicts_with = "files", allow_hyphen_values = true)]
+    key: Vec<std::ffi::OsString>,
+    #[command(flatten)]
+    keys: KeyArgs,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
+    let opened = args.open.open(&args.filter)?;
+    let filter = &*opened.filter;
+    need(&args.filter, filter, "count", |can| can.counts)?;
+    check_kind(&args.filter, filter.hashing(), filter.family(), &args.keys)?;
+    let count = filter.as_count().ok_or(filter.unsupported("count"))?;
+    let mut out = BufWriter::with_capacity(1 << 16, report::stdout());
+    if args.key.is_empty() {
+        count_inputs(args, common, count, &mut out)?;
+    } else {
+        count_arguments(args, count, &mut out)?;
+    }
+    out.flush()?;
+    Ok(YES)
+}
+
+fn count_arguments(args: &Args, filter: &dyn Count, out: &mut impl Write) -> Result<()> {
+    let (selector, mut scratch) = (args.keys.selector(), Vec::new());
+    for (index, text) in args.key.iter().enumerate() {
+        let record = text.as_encoded_bytes();
+        let key = selector
+            .key(record, &mut scratch)
+            .map_err(|e| e.context(format!("--key number {}", index + 1)))?;
+        print(args, out, record, filter.count_digest(filter.hashing().digest(key)))?;
+    }
+    Ok(())
+}
+
+fn count_inputs(args: &Args, common: &Common, filter: &dyn Count, out: &mut impl Write) -> Result<()> {
+    let inputs = args.keys.inputs(&args.files);
+    let selector = args.keys.selector();
+    let progress = common.progress("counting", &inputs);
+    let (mut chunks, mut buffer) = (inputs.chunks(), Buffer::default());
+    let (mut digests, mut counts) = (Vec::new(), Vec::new());
+    while let Some(chunk) = chunks.next(buffer)? {
+        progress.advance(chunk.bytes.len());
+        selector.digests(&chunk, filter.hashing(), &mut digests)?;
+        counts.clear();
+        filter.count_batch(&digests, &mut counts);
+        for (record, &count) in chunk.records().zip(&counts) {
+            print(args, out, record, count)?;
+        }
+        if chunk.last_for_now {
+            out.flush()?;
+        }
+        buffer = chunk.bytes;
+    }
+    Ok(())
+}
+
+/// A tab, whatever is between the columns of the record: the count is always behind the last one.
+fn print(args: &Args, out: &mut impl Write, record: &[u8], count: u64) -> io::Result<()> {
+    out.write_all(record)?;
+    write!(out, "\t{count}")?;
+    out.write_all(&[args.keys.terminator()])
+}

@@ -1,0 +1,368 @@
+//! The family `counting`: its acceptance experiments, a model, and files that somebody made up.
+//!
+//! The measured rates pass within 4 standard deviations (a chance of 6e-5 each that a right filter fails, drawn once:
+//! the seeds are fixed).
+
+mod crafted;
+
+use std::collections::HashMap;
+
+use mayhap::{
+    AnyFilter, Bloom, Count, Counting, DecodeError, Hashing, Insert, Insertion, Key, Mismatch, Remove,
+    Secret, Spec,
+};
+use mayhap_eval::{ABSENT, Proportion};
+use proptest::prelude::*;
+
+/// So many counters of so many bits.
+fn sized(cells: u64, probes: u32, counter_bits: u32) -> Spec {
+    Spec::new().with_bits(cells * u64::from(counter_bits)).with_probes(probes).with_counter_bits(counter_bits)
+}
+
+fn filled(spec: &Spec, keys: impl IntoIterator<Item = u64>) -> Counting {
+    let mut filter = Counting::from_spec(spec).unwrap();
+    filter.insert_all(&keys.into_iter().collect::<Vec<_>>());
+    filter
+}
+
+fn ask_absent(filter: &Counting, count: u64) -> Proportion {
+    let keys: Vec<u64> = (ABSENT..ABSENT + count).collect();
+    let mut hits = Vec::new();
+    filter.contains_all(&keys, &mut hits);
+    Proportion { hits: hits.iter().filter(|&&hit| hit).count() as u64, trials: count }
+}
+
+/// How many counters are at least so high.
+fn at_least(filter: &Counting, value: u64) -> usize {
+    (0..filter.cells()).filter(|&place| filter.counter(place).unwrap() >= value).count()
+}
+
+/// A million keys in the counters that Guava would take bits for.
+fn million() -> Spec {
+    sized(9_585_058, 7, 4).with_capacity(1_000_000)
+}
+
+#[test]
+fn cbf_1_a_million_keys_and_half_of_them_leave() {
+    let mut filter = filled(&million(), 0..1_000_000);
+    assert_eq!(filter.saturated(), 0, "none at 15, so none at 16");
+    let (six, eight) = (at_least(&filter, 6), at_least(&filter, 8));
+    assert!(six.abs_diff(1085) <= 140, "{six} counters of 6 or more");
+    assert!(eight <= 25, "{eight} counters of 8 or more");
+    let measured = ask_absent(&filter, 4_000_000);
+    assert!(measured.agrees_with(0.01004, 0.0012, 4.0), "{measured:?}");
+    assert!(measured.agrees_with(filter.fpr(), 0.0, 4.0), "{measured:?}, reported {}", filter.fpr());
+
+    assert!((0..500_000u64).all(|half| filter.remove(2 * half + 1)));
+    assert!((0..500_000u64).all(|half| filter.contains(2 * half)));
+    let measured = ask_absent(&filter, 4_000_000);
+    assert!(measured.agrees_with(2.51e-4, 0.002, 4.0), "{measured:?}");
+    let fresh = filled(&million(), (0..500_000).map(|half| 2 * half));
+    assert!(filter == fresh, "not the filter of the half that stayed");
+    assert_eq!(crafted::payload(&filter.to_bytes()), crafted::payload(&fresh.to_bytes()));
+    let report = filter.report();
+    assert_eq!((report.fill, report.estimated_len), (fresh.report().fill, fresh.report().estimated_len));
+}
+
+#[test]
+fn cbf_2_absent_keys_are_removed_as_often_as_they_are_admitted() {
+    let mut filter = filled(&million(), 0..1_000_000);
+    let accepted: Vec<u64> = (0..10)
+        .map(|part: u64| {
+            let keys = ABSENT + part * 100_000..ABSENT + (part + 1) * 100_000;
+            keys.filter(|&key| filter.remove(key)).count() as u64
+        })
+        .collect();
+    assert!((870..=1130).contains(&accepted[0]), "{accepted:?} of each 100,000 were removed");
+    let (early, late) = accepted.split_at(5);
+    assert!(
+        late.iter().sum::<u64>() < early.iter().sum(),
+        "{accepted:?}: each one has cleared some counters"
+    );
+}
+
+#[test]
+fn cbf_3_a_key_that_saturates_its_counters_stays() {
+    let mut filter = Counting::new(1000, 0.01).unwrap();
+    filter.extend(["often"; 20]);
+    assert_eq!((filter.count("often"), filter.ceiling(), filter.saturated()), (15, 15, 7));
+    assert!((0..20).all(|_| filter.remove("often")));
+    assert!(filter.contains("often"));
+    assert_eq!((filter.count("often"), filter.saturated()), (15, 7));
+}
+
+#[test]
+fn it_takes_four_times_the_bits_of_a_bloom_filter() {
+    let plan = mayhap::family("counting").unwrap().plan;
+    for (p, bits_per_key) in [(0.03, 29.2), (0.01, 38.3), (0.001, 57.5), (1e-4, 76.7)] {
+        let planned = plan(&Spec::sized(1_000_000, p)).unwrap();
+        assert!((planned.bits_per_key() - bits_per_key).abs() < 0.05, "{p}: {}", planned.bits_per_key());
+        assert_eq!(planned.bits, 4 * Spec::sized(1_000_000, p).bloom().unwrap().bits);
+    }
+    let mebibytes = plan(&Spec::sized(1_000_000, 0.01)).unwrap().bits as f64 / 8.0 / 1024.0 / 1024.0;
+    assert!((mebibytes - 4.57).abs() < 0.005, "{mebibytes}");
+}
+
+#[test]
+fn no_counter_of_a_full_filter_saturates() {
+    for p in [0.1, 0.01, 1e-4] {
+        let filter = filled(&Spec::sized(200_000, p), 0..200_000);
+        assert_eq!(filter.saturated(), 0, "{p}");
+    }
+}
+
+/// Two probes of a key meet in nearly every key of a filter this small.
+#[test]
+fn probes_that_meet_count_once() {
+    let mut filter = Counting::from_spec(&sized(5, 20, 8)).unwrap();
+    assert_eq!(filter.insert(1u64), Insertion::New);
+    assert!((0..5).all(|place| filter.counter(place).unwrap() <= 1));
+    assert_eq!((filter.count(1u64), filter.counter(5)), (1, None));
+    assert!(filter.remove(1u64));
+    assert!((0..5).all(|place| filter.counter(place) == Some(0)));
+    assert_eq!(filter.fill(), 0.0);
+}
+
+#[test]
+fn what_is_certainly_not_in_is_not_removed_and_changes_nothing() {
+    let mut filter = filled(&Spec::sized(1000, 0.01), 0..900);
+    let before = filter.to_bytes();
+    let certain: Vec<u64> = (ABSENT..ABSENT + 10_000).filter(|key| !filter.contains(key)).collect();
+    assert!(certain.len() > 9_800);
+    assert!(certain.iter().all(|key| !filter.remove(key)));
+    assert!(filter.to_bytes() == before);
+}
+
+#[test]
+fn its_bloom_filter_is_the_one_that_its_keys_make() {
+    for hashing in [Hashing::Xxh3 { seed: 7 }, Hashing::Keyed(Secret::new([3; 16]))] {
+        for (counter_bits, cells, probes) in
+            [(4, 20_001, 7), (2, 20_000, 7), (5, 777, 3), (16, 64, 1), (4, 1, 2)]
+        {
+            let spec = sized(cells, probes, counter_bits).with_hashing(hashing);
+            let mut filter = filled(&spec, 0..3000);
+            // Those that leave leave the bits that they alone had set; saturated counters have none that leave.
+            let leave = if filter.saturated() == 0 { 1000..3000 } else { 0..0 };
+            let keys = if leave.is_empty() { 0..3000 } else { 0..1000 };
+            leave.for_each(|key: u64| assert!(filter.remove(key)));
+            let mut expected =
+                Bloom::from_spec(&Spec::new().with_bits(cells).with_probes(probes).with_hashing(hashing))
+                    .unwrap();
+            expected.extend(keys);
+            let bloom = filter.to_bloom().unwrap();
+            assert!(bloom == expected, "{counter_bits} bits, {cells} counters");
+            assert_eq!((bloom.fill(), bloom.inserted()), (filter.fill(), None));
+            assert_eq!((bloom.capacity(), bloom.hashing()), (filter.capacity(), hashing));
+        }
+    }
+}
+
+#[test]
+fn filters_that_differ_do_not_merge() {
+    let ours = filled(&sized(1000, 5, 4), 0..100);
+    let seeded = sized(1000, 5, 4).with_hashing(Hashing::Xxh3 { seed: 1 });
+    for (theirs, mismatch) in [
+        (sized(1001, 5, 4), Mismatch::Bits { ours: 4000, theirs: 4004 }),
+        (sized(1000, 6, 4), Mismatch::Probes { ours: 5, theirs: 6 }),
+        (sized(1000, 5, 8), Mismatch::CounterBits { ours: Some(4), theirs: Some(8) }),
+        (seeded, Mismatch::Seed { ours: 0, theirs: 1 }),
+    ] {
+        let mut merged = ours.clone();
+        assert_eq!(merged.merge(&filled(&theirs, 0..100)), Err(mismatch));
+        assert!(merged.to_bytes() == ours.to_bytes());
+    }
+}
+
+/// One by one, by typed slices, by digests: one filter and one set of answers.
+fn many_equal_single<K: Key + Copy>(empty: &Counting, keys: &[K], absent: &[K]) {
+    let mut single = empty.clone();
+    let outcomes: Vec<Insertion> = keys.iter().map(|&key| single.insert(key)).collect();
+    let mut all = empty.clone();
+    all.insert_all(keys);
+    assert!(all.to_bytes() == single.to_bytes(), "{empty:?}: insert_all differs from insert");
+    let digests: Vec<_> = keys.iter().map(|&key| single.hashing().digest_of(key)).collect();
+    let (mut by_digest, mut told) = (empty.clone(), Vec::new());
+    by_digest.insert_batch(&digests, &mut told).unwrap();
+    assert!(by_digest == single && told == outcomes, "{empty:?}: insert_batch differs from insert");
+
+    let asked: Vec<K> = absent.iter().chain(keys).copied().collect();
+    let expected: Vec<u64> = asked.iter().map(|&key| single.count(key)).collect();
+    let (mut hits, mut counts) = (vec![true], vec![7]);
+    single.contains_all(&asked, &mut hits);
+    single.count_all(&asked, &mut counts);
+    assert!(counts[0] == 7 && counts[1..] == expected, "{empty:?}: count_all differs from count");
+    let found = hits[1..].iter().zip(&expected).all(|(&hit, &count)| hit == (count > 0));
+    assert!(hits[0] && found, "{empty:?}: contains_all differs from count");
+    let digests: Vec<_> = asked.iter().map(|&key| single.hashing().digest_of(key)).collect();
+    counts.clear();
+    single.count_batch(&digests, &mut counts);
+    assert_eq!(counts, expected);
+}
+
+#[test]
+fn many_keys_at_once_are_as_one_by_one() {
+    // In the cache, and beyond it, where batches prefetch.
+    for (cells, counter_bits) in [(1000, 4), (1000, 3), (1 << 20, 4), (1 << 20, 5), (1 << 18, 16)] {
+        for hashing in [Hashing::Xxh3 { seed: 5 }, Hashing::Keyed(Secret::new([9; 16]))] {
+            let empty = Counting::from_spec(&sized(cells, 7, counter_bits).with_hashing(hashing)).unwrap();
+            for len in [0, 1, 31, 32, 33, 64, 65, 500] {
+                // Every third key comes twice.
+                let keys: Vec<u64> = (0..len).map(|i| if i % 3 == 0 { i / 6 } else { i }).collect();
+                let absent: Vec<u64> = (len..2 * len + 5).collect();
+                many_equal_single(&empty, &keys, &absent);
+                let texts: Vec<String> = keys.iter().map(u64::to_string).collect();
+                let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+                many_equal_single(&empty, &texts, &["a", "b"]);
+            }
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Insert(u64),
+    Remove(u64),
+    Merge(Vec<u64>),
+    SaveAndOpen,
+}
+
+fn operations() -> impl Strategy<Value = Vec<Operation>> {
+    let operation = prop_oneof![
+        40 => (0..200u64).prop_map(Operation::Insert),
+        40 => (0..200u64).prop_map(Operation::Remove),
+        2 => prop::collection::vec(0..200u64, 0..60).prop_map(Operation::Merge),
+        4 => Just(Operation::SaveAndOpen),
+    ];
+    prop::collection::vec(operation, 1..600)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// From empty to far more keys than it was made for, while every remove is of a key that is in.
+    #[test]
+    fn it_agrees_with_an_exact_multiset(
+        operations in operations(),
+        counter_bits in 2u32..=16,
+        cells in 1u64..1500,
+        probes in 1u32..=20,
+    ) {
+        let spec = sized(cells, probes, counter_bits).with_capacity(50);
+        let mut filter = Counting::from_spec(&spec).unwrap();
+        let mut model: HashMap<u64, u64> = HashMap::new();
+        let (mut calls, mut known) = (0, true);
+        for operation in operations {
+            match operation {
+                Operation::Insert(key) => {
+                    let outcome = filter.insert(key);
+                    prop_assert!(outcome == Insertion::Perhaps || !model.contains_key(&key));
+                    *model.entry(key).or_insert(0) += 1;
+                    calls += 1;
+                }
+                Operation::Remove(key) => {
+                    let digest = filter.hashing().digest_of(key);
+                    if let Some(times) = model.get_mut(&key) {
+                        prop_assert!(filter.remove_digest(digest));
+                        *times -= 1;
+                        model.retain(|_, times| *times > 0);
+                    } else if !filter.contains(key) {
+                        let before = filter.clone();
+                        prop_assert!(!filter.remove(key) && filter == before);
+                    }
+                }
+                Operation::Merge(keys) => {
+                    let other = filled(&spec, keys.iter().copied());
+                    filter.merge(&other).unwrap();
+                    keys.iter().for_each(|&key| *model.entry(key).or_insert(0) += 1);
+                    known = false;
+                }
+                Operation::SaveAndOpen => {
+                    let again = Counting::from_bytes(&filter.to_bytes()).unwrap();
+                    prop_assert!(again == filter && again.report() == filter.report());
+                    filter = again;
+                }
+            }
+        }
+        for key in 0..200u64 {
+            let times = model.get(&key).copied().unwrap_or(0);
+            prop_assert!(filter.count(key) >= times.min(filter.ceiling()), "{key} is in {times} times");
+            prop_assert!(filter.contains(key) == (filter.count(key) > 0));
+        }
+        prop_assert_eq!(filter.inserted(), known.then_some(calls));
+        let values: Vec<u64> = (0..cells).map(|place| filter.counter(place).unwrap()).collect();
+        let occupied = values.iter().filter(|&&value| value > 0).count();
+        prop_assert_eq!(filter.fill(), occupied as f64 / cells as f64);
+        let at_top = values.iter().filter(|&&value| value == filter.ceiling()).count();
+        prop_assert_eq!(filter.saturated(), at_top as u64);
+        // All that is left leaves, and the counters are zero but for those that stay for ever.
+        for (key, times) in model {
+            (0..times).for_each(|_| assert!(filter.remove(key)));
+        }
+        if filter.saturated() == 0 {
+            prop_assert_eq!(filter.fill(), 0.0);
+        }
+    }
+}
+
+// Files.
+
+#[test]
+fn crafted_parameters_are_refused() {
+    let file = filled(&sized(1003, 5, 5).with_capacity(100), 0..100).to_bytes();
+    let refused = |at: usize, bytes: &[u8]| {
+        Counting::from_bytes(&crafted::with(&file, crafted::PARAMS + at, bytes)).expect_err("crafted")
+    };
+    let value = |field, found| DecodeError::Value { field, found };
+    for cells in [0, (1 << 48) / 5 + 1, 1 << 60, u64::MAX] {
+        assert_eq!(refused(0, &u64::to_le_bytes(cells)), value("counters", cells));
+    }
+    assert!(matches!(refused(0, &2000u64.to_le_bytes()), DecodeError::Length { field: "payload", .. }));
+    for probes in [0, 65, u32::MAX] {
+        assert_eq!(refused(8, &probes.to_le_bytes()), value("probes", probes.into()));
+    }
+    for bits in [0, 1, 17, 64, u32::MAX] {
+        assert_eq!(refused(12, &bits.to_le_bytes()), value("bits of a counter", bits.into()));
+    }
+    assert_eq!(refused(24, &2f64.to_le_bytes()), value("asked rate", 2f64.to_bits()));
+    for saturated in [1, 1003, 1004, u64::MAX] {
+        assert_eq!(refused(32, &u64::to_le_bytes(saturated)), value("saturated counters", saturated));
+    }
+    let short = crafted::with(&file, 44, &36u32.to_le_bytes());
+    assert!(Counting::from_bytes(&short).is_err());
+    // 1003 counters of 5 bits take 5015 bits, and the last word has 41 to spare.
+    let last = file.len() - 1;
+    let padded = crafted::with(&file, last, &[0x80]);
+    assert_eq!(
+        Counting::from_bytes(&padded).unwrap_err(),
+        DecodeError::Padding { field: "end of the payload" }
+    );
+    let other = Bloom::new(10, 0.01).unwrap().to_bytes();
+    assert_eq!(Counting::from_bytes(&other).unwrap_err(), DecodeError::Family { found: 1 });
+}
+
+#[test]
+fn a_saturated_counter_is_counted_in_its_file() {
+    let mut filter = Counting::from_spec(&sized(1000, 4, 2)).unwrap();
+    filter.extend(["often"; 5]);
+    assert_eq!(filter.saturated(), 4);
+    let file = filter.to_bytes();
+    assert_eq!(Counting::from_bytes(&file).unwrap().saturated(), 4);
+    for claimed in [0u64, 3, 5] {
+        let crafted = crafted::with(&file, crafted::PARAMS + 32, &claimed.to_le_bytes());
+        let error = DecodeError::Value { field: "saturated counters", found: claimed };
+        assert_eq!(Counting::from_bytes(&crafted).unwrap_err(), error);
+        // Who reads the header only believes it: wrong, and harmless.
+        let opened = crafted::open_by_header(&crafted).unwrap();
+        assert_eq!(opened.counters().unwrap().saturated, claimed);
+    }
+}
+
+#[test]
+fn damage_is_refused_or_harmless() {
+    for counter_bits in [2, 4, 5, 8, 16] {
+        let filter =
+            filled(&sized(997, 7, counter_bits).with_capacity(100), (0..120).chain(0..40).chain(0..9));
+        let (refused, opened) = crafted::damage(&filter.to_bytes(), counter_bits.into(), 2000);
+        assert!(refused > 100 && opened > 20, "{counter_bits} bits: {refused} refused, {opened} opened");
+    }
+}

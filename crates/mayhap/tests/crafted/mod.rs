@@ -1,0 +1,103 @@
+//! Files that somebody wants to be believed: changed, and with the right checksums.
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use mayhap::wire::{Header, PAGE, Verify, checksum};
+use mayhap::{AnyFilter, DecodeError, encode, open, registry};
+use mayhap_eval::Random;
+
+/// Where the parameters of a family start.
+pub(crate) const PARAMS: usize = 96;
+
+/// The file with these bytes in this place, and its checksums renewed.
+pub(crate) fn with(file: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
+    let mut file = file.to_vec();
+    file[at..at + bytes.len()].copy_from_slice(bytes);
+    reseal(file)
+}
+
+/// The file with another payload, whose length and checksum the header is given.
+pub(crate) fn with_payload(file: &[u8], payload: &[u8]) -> Vec<u8> {
+    let mut file = file[..PAGE].to_vec();
+    file[64..72].copy_from_slice(&(payload.len() as u64).to_le_bytes());
+    file.extend(payload);
+    reseal(file)
+}
+
+pub(crate) fn payload(file: &[u8]) -> &[u8] {
+    &file[PAGE..]
+}
+
+/// Renews the checksums of a file with one page of header and no sections.
+fn reseal(mut file: Vec<u8>) -> Vec<u8> {
+    let length = u64::from_le_bytes(file[64..72].try_into().unwrap()) as usize;
+    if let Some(payload) = file.get(PAGE..PAGE.saturating_add(length)) {
+        let sum = checksum(payload);
+        file[72..80].copy_from_slice(&sum.to_le_bytes());
+    }
+    let sum = checksum(&file[..PAGE - 8]);
+    file[PAGE - 8..PAGE].copy_from_slice(&sum.to_le_bytes());
+    file
+}
+
+/// Opens damaged and crafted copies of a file, and uses what opens: refused or harmless, and never a panic. Returns
+/// how many were refused and how many opened.
+pub(crate) fn damage(file: &[u8], seed: u64, rounds: u64) -> (u64, u64) {
+    let mut random = Random::new(seed);
+    let (mut refused, mut opened) = (0, 0);
+    for round in 0..rounds {
+        let mut damaged = file.to_vec();
+        for _ in 0..=round % 3 {
+            let place = match random.below(2) {
+                0 => PAGE + random.below((file.len() - PAGE) as u64) as usize,
+                _ => 80 + random.below(100) as usize,
+            };
+            damaged[place] ^= 1 << random.below(8);
+        }
+        match open(reseal(damaged.clone()).into(), None) {
+            Ok(mut filter) => {
+                opened += 1;
+                use_it(&mut *filter);
+                let again = encode(&*filter, mayhap::wire::Summing::Payload).to_vec();
+                assert!(
+                    open(again.into(), None).is_ok(),
+                    "what was opened and written cannot be opened again"
+                );
+            }
+            Err(_) => refused += 1,
+        }
+        // Who looks at the header only believes the payload, and comes to no harm.
+        if let Ok(mut filter) = open_by_header(&reseal(damaged)) {
+            use_it(&mut *filter);
+        }
+    }
+    (refused, opened)
+}
+
+/// As a large file is opened: mapped, without a look at its payload.
+pub(crate) fn open_by_header(file: &[u8]) -> Result<Box<dyn AnyFilter>, DecodeError> {
+    Header::decode(file, file.len() as u64)?;
+    let mut frame = mayhap::wire::Frame::parse(&file.to_vec().into(), Verify::Header)?;
+    let hashing = frame.hashing(None)?;
+    registry::decode(&mut frame, hashing)
+}
+
+fn use_it(filter: &mut dyn AnyFilter) {
+    let hashing = filter.hashing();
+    let digests: Vec<_> = (0..60u64).map(|key| hashing.digest_of(key)).collect();
+    let (mut hits, mut counts) = (Vec::new(), Vec::new());
+    filter.as_insert().unwrap().insert_batch(&digests, &mut Vec::new()).unwrap();
+    filter.contains_batch(&digests, &mut hits);
+    assert!(hits.iter().all(|&hit| hit), "a key was inserted and is denied");
+    filter.as_count().unwrap().count_batch(&digests, &mut counts);
+    assert!(counts.iter().all(|&count| count > 0), "a key was inserted and counts as none");
+    if let Some(remove) = filter.as_remove() {
+        digests.iter().for_each(|&digest| {
+            remove.remove_digest(digest);
+        });
+    }
+    let (_, _) = (filter.report(), filter.counters());
+    let file = encode(filter, mayhap::wire::Summing::Payload).to_vec();
+    if let Ok(other) = open_by_header(&file) {
+        let _ = mayhap::combine(filter, &*other, mayhap::Combine::Union);
+    }
+}
