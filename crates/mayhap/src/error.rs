@@ -81,6 +81,13 @@ pub enum Mismatch {
         /// The one that was to be merged into it.
         theirs: u32,
     },
+    /// Their blocks are laid out differently.
+    Layout {
+        /// The one that was to change.
+        ours: &'static str,
+        /// The one that was to be merged into it.
+        theirs: &'static str,
+    },
     /// They have counters of different widths; `None` is a variable one.
     CounterBits {
         /// The one that was to change.
@@ -136,6 +143,9 @@ impl fmt::Display for Mismatch {
                 write!(f, "numbers of bits differ: {ours} and {theirs}; build both with the same -n and -p")
             }
             Self::Probes { ours, theirs } => write!(f, "numbers of probes differ: {ours} and {theirs}"),
+            Self::Layout { ours, theirs } => {
+                write!(f, "layouts differ: {ours} and {theirs}; build both with the same --layout")
+            }
             Self::CounterBits { ours, theirs } => {
                 write!(f, "widths of counters differ: {} and {}", CounterBits(*ours), CounterBits(*theirs))
             }

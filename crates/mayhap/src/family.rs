@@ -4,13 +4,14 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
 
+use crate::bits::Bytes;
 use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
-use crate::hash::{Digest, Hashing};
+use crate::hash::{Digest, Hashing, Secret};
 use crate::spec::{CountingRule, Layout, Plan, Spec};
 use crate::traits::{
     Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract,
 };
-use crate::wire::{Encoded, Frame, Summing, Writer};
+use crate::wire::{Encoded, Frame, Summing, Verify, Writer};
 
 /// How many keys are hashed before the filter is asked: enough to keep several cache misses in
 /// flight, few enough to stay in the first-level cache.
@@ -300,6 +301,23 @@ pub fn encode_with<'a>(
         writer.section(id, bytes);
     }
     writer.finish(summing)
+}
+
+/// A filter of one family from the bytes of a file.
+pub(crate) fn from_bytes<F>(
+    bytes: &[u8],
+    secret: Option<&Secret>,
+    family: &Family,
+    decode: fn(&mut Frame, Hashing) -> Result<F, DecodeError>,
+) -> Result<F, DecodeError> {
+    let mut frame = Frame::parse(&Bytes::from(bytes.to_vec()), Verify::All)?;
+    let hashing = frame.hashing(secret)?;
+    if frame.header.family != family.id {
+        return Err(DecodeError::Family { found: frame.header.family });
+    }
+    let filter = decode(&mut frame, hashing)?;
+    frame.end()?;
+    Ok(filter)
 }
 
 /// Why two filters are combined.

@@ -41,6 +41,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use super::bloom::Measured;
 use crate::batch::pipeline;
 #[cfg(feature = "std")]
 use crate::batch::{copy, in_parallel};
@@ -49,13 +50,13 @@ use crate::bits::Parts;
 use crate::bits::{AtomicWords, Bytes, Words};
 use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
-use crate::hash::{Digest, Hashing, Key};
+use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math::{self, BlockShape};
 use crate::probing::{Probing, reduce};
 use crate::simd::{self, Part, Single};
 use crate::spec::{BLOCK_SHAPES, BlockedSize, Layout, MAX_BITS, Plan, Spec, blocked_rate};
 use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, SharedInsert};
-use crate::wire::{Fields, Frame, Writer};
+use crate::wire::{Fields, Frame, Summing, Writer};
 
 /// The family `blocked`.
 pub static FAMILY: Family = Family {
@@ -328,7 +329,10 @@ impl Blocked {
     /// # Errors
     /// [`Mismatch`] names the first difference.
     pub fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        if self.bits() != other.bits() || self.size.shape.bits() != other.size.shape.bits() {
+        if self.layout() != other.layout() {
+            return Err(Mismatch::Layout { ours: self.layout().name(), theirs: other.layout().name() });
+        }
+        if self.bits() != other.bits() {
             return Err(Mismatch::Bits { ours: self.bits(), theirs: other.bits() });
         }
         if self.probes() != other.probes() {
@@ -365,6 +369,38 @@ impl Blocked {
             self.size.fpr = other.size.fpr;
         }
         Ok(())
+    }
+
+    /// Measures the false-positive rate with keys that are known to be absent.
+    pub fn measure_fpr<K: Key>(&self, absent: impl IntoIterator<Item = K>) -> Measured {
+        let mut measured = Measured { trials: 0, hits: 0 };
+        for key in absent {
+            measured.trials += 1;
+            measured.hits += u64::from(self.contains(key));
+        }
+        measured
+    }
+
+    /// The filter as it stands in a file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        family::encode(self, Summing::Payload).to_vec()
+    }
+
+    /// A filter from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        family::from_bytes(bytes, None, &FAMILY, Self::decode)
+    }
+
+    /// A keyed filter from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
+    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
+        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
     }
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
@@ -404,7 +440,6 @@ impl Blocked {
                 return Err(DecodeError::Value { field: "set bits", found });
             }
         }
-        // The rate at capacity takes milliseconds; a capacity that nobody could have asked for takes none.
         let fpr = blocked_rate((shape, capacity, blocks));
         let size = BlockedSize { capacity, blocks, shape, fpr_asked, fpr };
         let single = simd::single(size.shape);

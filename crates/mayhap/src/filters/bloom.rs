@@ -54,7 +54,7 @@ use crate::simd::prefetch;
 use crate::simd::probes::{self, Single};
 use crate::spec::{BloomSize, DEFAULT_FPR, MAX_BITS, MIN_FPR, Plan, Spec};
 use crate::traits::{Filter, Fold, Insert, Insertion, Intersect, Merge, SharedInsert};
-use crate::wire::{Fields, Frame, Summing, Verify, Writer};
+use crate::wire::{Fields, Frame, Summing, Writer};
 
 /// The family `bloom`.
 pub static FAMILY: Family = Family {
@@ -225,6 +225,24 @@ impl Bloom {
     pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
         let (hashing, BloomSize { bits, probes, .. }) = (self.hashing, self.size);
         let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
+        if !probes::is_far(self.words.as_slice()) {
+            // As for single keys: what is not waiting for memory does not count what it sets.
+            self.ones = None;
+            self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
+            let mut words = self.words.as_mut_slice();
+            return pipeline(
+                &mut words,
+                keys,
+                hash,
+                false,
+                |_, _| {},
+                |words, digests| {
+                    for &digest in digests {
+                        probes::insert(words, bits, probes, digest);
+                    }
+                },
+            );
+        }
         // Worth it alone if the bits are beyond every cache, and each of their lines is written twice on average.
         let written = (keys.len() as u64).saturating_mul(u64::from(probes));
         let scatter =
@@ -666,7 +684,7 @@ impl Bloom {
     /// # Errors
     /// [`DecodeError`] says what is wrong with them.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        Self::from_bytes_with(bytes, None)
+        family::from_bytes(bytes, None, &FAMILY, Self::decode)
     }
 
     /// A keyed filter from the bytes of a file.
@@ -674,20 +692,7 @@ impl Bloom {
     /// # Errors
     /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
     pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
-        Self::from_bytes_with(bytes, Some(secret))
-    }
-
-    fn from_bytes_with(bytes: &[u8], secret: Option<&Secret>) -> Result<Self, DecodeError> {
-        let mut frame = Frame::parse(&Bytes::from(bytes.to_vec()), Verify::All)?;
-        let hashing = frame.hashing(secret)?;
-        match frame.header.family {
-            found if found == FAMILY.id => {
-                let bloom = Self::decode(&mut frame, hashing)?;
-                frame.end()?;
-                Ok(bloom)
-            }
-            found => Err(DecodeError::Family { found }),
-        }
+        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
     }
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
@@ -1012,7 +1017,7 @@ impl AtomicBloom {
         let ahead = |_: &(), digest: Digest| {
             positions(digest, probes, bits).for_each(|position| prefetch(words, (position / 64) as usize));
         };
-        let far = size_of_val(words) >= probes::PREFETCH_FROM_BYTES;
+        let far = probes::is_far(words);
         pipeline(&mut (), digests, copy, far, ahead, |(), digests| {
             digests.iter().for_each(|&digest| {
                 self.set(digest);

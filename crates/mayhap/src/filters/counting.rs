@@ -62,7 +62,7 @@ use crate::math;
 use crate::probing::{Probing, positions, with_distinct};
 use crate::spec::{CountingSize, MAX_BITS, MAX_CAPACITY, Plan, Spec};
 use crate::traits::{Count, Filter, Insert, Insertion, Merge, Remove};
-use crate::wire::{Fields, Frame, Summing, Verify, Writer};
+use crate::wire::{Fields, Frame, Summing, Writer};
 
 /// The family `counting`.
 pub static FAMILY: Family = Family {
@@ -398,7 +398,7 @@ impl Counting {
     /// # Errors
     /// [`DecodeError`] says what is wrong with them.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        Self::from_bytes_with(bytes, None)
+        family::from_bytes(bytes, None, &FAMILY, Self::decode)
     }
 
     /// A keyed filter from the bytes of a file.
@@ -406,20 +406,7 @@ impl Counting {
     /// # Errors
     /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
     pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
-        Self::from_bytes_with(bytes, Some(secret))
-    }
-
-    fn from_bytes_with(bytes: &[u8], secret: Option<&Secret>) -> Result<Self, DecodeError> {
-        let mut frame = Frame::parse(&Bytes::from(bytes.to_vec()), Verify::All)?;
-        let hashing = frame.hashing(secret)?;
-        match frame.header.family {
-            found if found == FAMILY.id => {
-                let counting = Self::decode(&mut frame, hashing)?;
-                frame.end()?;
-                Ok(counting)
-            }
-            found => Err(DecodeError::Family { found }),
-        }
+        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
     }
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {

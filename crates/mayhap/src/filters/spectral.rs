@@ -65,7 +65,7 @@ use crate::math;
 use crate::probing::{Probing, positions, with_distinct};
 use crate::spec::{CountingRule, MAX_BITS, Plan, Spec, SpectralSize, secondary_cells, spectral_bits};
 use crate::traits::{Count, Filter, Insert, Insertion, Merge, Remove};
-use crate::wire::{Fields, Frame, Summing, Verify, Writer};
+use crate::wire::{Fields, Frame, Summing, Writer};
 
 /// The family `spectral`.
 pub static FAMILY: Family = Family {
@@ -523,7 +523,7 @@ impl Spectral {
     /// # Errors
     /// [`DecodeError`] says what is wrong with them.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        Self::from_bytes_with(bytes, None)
+        family::from_bytes(bytes, None, &FAMILY, Self::decode)
     }
 
     /// A keyed filter from the bytes of a file.
@@ -531,20 +531,7 @@ impl Spectral {
     /// # Errors
     /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
     pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
-        Self::from_bytes_with(bytes, Some(secret))
-    }
-
-    fn from_bytes_with(bytes: &[u8], secret: Option<&Secret>) -> Result<Self, DecodeError> {
-        let mut frame = Frame::parse(&Bytes::from(bytes.to_vec()), Verify::All)?;
-        let hashing = frame.hashing(secret)?;
-        match frame.header.family {
-            found if found == FAMILY.id => {
-                let spectral = Self::decode(&mut frame, hashing)?;
-                frame.end()?;
-                Ok(spectral)
-            }
-            found => Err(DecodeError::Family { found }),
-        }
+        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
     }
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {

@@ -3,8 +3,7 @@
 use crate::batch::pipeline;
 use crate::probing::reduce;
 
-/// Filters smaller than this are asked without prefetching: what hides the second- and third-level cache is the
-/// processor's own window.
+/// Filters smaller than this are asked without prefetching: the processor hides the second-level cache by itself.
 const PREFETCH_FROM_BYTES: usize = 256 << 10;
 
 /// Which of a filter's blocks a slice of words holds: those from `first` on, of `total`.

@@ -9,8 +9,15 @@ use crate::batch::{BATCH, pipeline};
 use crate::hash::Digest;
 use crate::probing::{Walk, reduce};
 
-/// Filters smaller than this are asked without prefetching.
-pub(crate) const PREFETCH_FROM_BYTES: usize = 1 << 20;
+/// Filters smaller than this are asked and filled without prefetching: each position would cost an instruction more
+/// and a miss of the second-level cache less, which the processor hides by itself.
+const PREFETCH_FROM_BYTES: usize = 4 << 20;
+
+/// Whether the words of a filter are to be prefetched.
+#[inline(always)]
+pub(crate) fn is_far<W>(words: &[W]) -> bool {
+    size_of_val(words) >= PREFETCH_FROM_BYTES
+}
 
 /// Positions per group behind the first.
 const GROUP: u32 = 4;
@@ -63,7 +70,7 @@ impl<'a> Bits<'a> {
     /// The same, deciding after each group.
     #[inline(always)]
     fn all_in_groups(self, walk: &mut Walk, probes: u32) -> bool {
-        (0..probes / GROUP).all(|_| self.all(walk, GROUP))
+        (0..probes / GROUP).all(|_| self.all(walk, GROUP)) && self.all(walk, probes % GROUP)
     }
 
     #[inline(always)]
@@ -113,12 +120,43 @@ fn insert_counting(words: &mut [u64], bits: u64, probes: u32, digest: Digest) ->
     probes - set_before
 }
 
-/// A key that passed the first group, on its way to the others.
+/// A key whose first positions are set, on its way to the others.
 #[derive(Clone, Copy, Default)]
 struct Survivor {
     walk: Walk,
     /// Where its answer goes.
     answer: usize,
+}
+
+/// Those of one batch at most.
+struct Queue {
+    survivors: [Survivor; BATCH],
+    len: usize,
+}
+
+impl Queue {
+    fn new() -> Self {
+        Self { survivors: [Survivor::default(); BATCH], len: 0 }
+    }
+
+    /// Written for every key and kept for some: a branch would be mispredicted.
+    #[inline(always)]
+    fn push_if(&mut self, passes: bool, survivor: Survivor) {
+        self.survivors[self.len % BATCH] = survivor;
+        self.len += usize::from(passes);
+    }
+
+    #[inline(always)]
+    fn as_slice(&self) -> &[Survivor] {
+        &self.survivors[..self.len]
+    }
+
+    /// All of them; they are in no more.
+    #[inline(always)]
+    fn drain(&mut self) -> impl Iterator<Item = Survivor> + use<> {
+        let len = core::mem::take(&mut self.len);
+        self.survivors.into_iter().take(len)
+    }
 }
 
 /// Asks for many keys; one answer each.
@@ -131,33 +169,53 @@ fn ask<K>(
     hash: impl Fn(&[K], &mut [Digest]),
     hits: &mut [bool],
 ) {
-    let (bits, first) = (Bits::new(words, bits), first_group(probes));
-    let (far, rest) = (size_of_val(words) >= PREFETCH_FROM_BYTES, probes - first);
-    // Those of the last batch, whose other lines are on their way.
-    let (mut survivors, mut waiting) = ([Survivor::default(); BATCH], 0);
+    if !is_far(words) {
+        let mut left = hits;
+        return pipeline(
+            &mut left,
+            keys,
+            hash,
+            false,
+            |_, _| {},
+            |left, digests| {
+                let hits = left.split_off_mut(..digests.len()).expect("one answer per key");
+                for (hit, &digest) in hits.iter_mut().zip(digests) {
+                    *hit = contains(words, bits, probes, digest);
+                }
+            },
+        );
+    }
+    // Out of cache a line costs more than a decision. One position of each key, two of those that pass, then the
+    // rest: a missing key touches two and a half lines on average. Each step is taken a batch later than the one
+    // before, when its lines have come.
+    let bits = Bits::new(words, bits);
+    let first = 1;
+    let second = 2.min(probes - first);
+    let rest = probes - first - second;
+    let (mut passed_first, mut passed_second) = (Queue::new(), Queue::new());
     let mut asked = 0;
     pipeline(
         &mut (),
         keys,
         hash,
-        far,
+        true,
         |(), digest| bits.prefetch(Walk::new(digest), first),
         |(), digests| {
-            for &Survivor { mut walk, answer } in &survivors[..waiting] {
+            for Survivor { mut walk, answer } in passed_second.drain() {
                 hits[answer] = bits.all_in_groups(&mut walk, rest);
             }
-            waiting = 0;
+            for Survivor { mut walk, answer } in passed_first.drain() {
+                let passes = bits.all(&mut walk, second);
+                passed_second.push_if(passes, Survivor { walk, answer });
+            }
+            passed_second.as_slice().iter().for_each(|survivor| bits.prefetch(survivor.walk, rest));
             for (i, &digest) in digests.iter().enumerate() {
                 let mut walk = Walk::new(digest);
                 let passes = bits.all(&mut walk, first);
-                // Written for every key and kept for some: a branch would be mispredicted.
-                survivors[waiting % BATCH] = Survivor { walk, answer: asked + i };
-                waiting += usize::from(passes);
+                passed_first.push_if(passes, Survivor { walk, answer: asked + i });
             }
+            passed_first.as_slice().iter().for_each(|survivor| bits.prefetch(survivor.walk, second));
             asked += digests.len();
-            if far {
-                survivors[..waiting].iter().for_each(|survivor| bits.prefetch(survivor.walk, rest));
-            }
         },
     );
 }
@@ -172,7 +230,7 @@ fn put<K>(
     hash: impl Fn(&[K], &mut [Digest]),
     mut told: impl FnMut(u32),
 ) {
-    let far = size_of_val(words) >= PREFETCH_FROM_BYTES;
+    let far = is_far(words);
     pipeline(
         &mut words,
         keys,
@@ -348,7 +406,7 @@ mod tests {
     /// Any number of keys, of probes and of bits, near and far.
     #[test]
     fn many_keys_get_the_bits_and_answers_of_each() {
-        for (bits, keys) in [(1u64, 3), (100, 10), (64 * 1000, 5_000), (64 * 140_000, 1_000)] {
+        for (bits, keys) in [(1u64, 3), (100, 10), (64 * 1000, 5_000), (64 * 600_000, 1_000)] {
             for probes in [1, 2, 3, 4, 5, 7, 8, 13, 33] {
                 let digest = |key: u64| Hashing::Xxh3 { seed: probes.into() }.digest_of(key);
                 let (present, absent): (Vec<Digest>, Vec<Digest>) =
