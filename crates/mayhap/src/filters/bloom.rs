@@ -314,10 +314,10 @@ impl Bloom {
 
     #[inline(always)]
     fn ask_all<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), hits: &mut Vec<bool>) {
-        let BloomSize { bits, probes, .. } = self.size;
         let start = hits.len();
         hits.resize(start + keys.len(), false);
-        probes::contains_all(self.words.as_slice(), bits, probes, keys, hash, &mut hits[start..]);
+        let (words, bits) = (self.words.as_slice(), self.size.bits);
+        probes::contains_all(words, bits, self.single, keys, hash, &mut hits[start..]);
     }
 
     #[inline(always)]

@@ -159,7 +159,7 @@ impl Queue {
     }
 }
 
-/// Asks for many keys; one answer each.
+/// Asks for many keys out of cache; one answer each.
 #[inline(always)]
 fn ask<K>(
     words: &[u64],
@@ -169,22 +169,6 @@ fn ask<K>(
     hash: impl Fn(&[K], &mut [Digest]),
     hits: &mut [bool],
 ) {
-    if !is_far(words) {
-        let mut left = hits;
-        return pipeline(
-            &mut left,
-            keys,
-            hash,
-            false,
-            |_, _| {},
-            |left, digests| {
-                let hits = left.split_off_mut(..digests.len()).expect("one answer per key");
-                for (hit, &digest) in hits.iter_mut().zip(digests) {
-                    *hit = contains(words, bits, probes, digest);
-                }
-            },
-        );
-    }
     // Out of cache a line costs more than a decision. One position of each key, two of those that pass, then the
     // rest: a missing key touches two and a half lines on average. Each step is taken a batch later than the one
     // before, when its lines have come.
@@ -247,11 +231,28 @@ fn put<K>(
 pub(crate) fn contains_all<K>(
     words: &[u64],
     bits: u64,
-    probes: u32,
+    single: Single,
     keys: &[K],
     hash: impl Fn(&[K], &mut [Digest]),
     hits: &mut [bool],
 ) {
+    if !is_far(words) {
+        let mut left = hits;
+        return pipeline(
+            &mut left,
+            keys,
+            hash,
+            false,
+            |_, _| {},
+            |left, digests| {
+                let hits = left.split_off_mut(..digests.len()).expect("one answer per key");
+                for (hit, &digest) in hits.iter_mut().zip(digests) {
+                    *hit = single.contains(words, bits, digest);
+                }
+            },
+        );
+    }
+    let probes = single.probes;
     #[cfg(target_arch = "x86_64")]
     if bmi2::is_available() {
         // SAFETY: the instructions were detected.
@@ -432,7 +433,7 @@ mod tests {
                 };
                 for asked in [&present, &absent] {
                     let mut hits = vec![false; asked.len()];
-                    contains_all(&plain, bits, probes, asked, copy, &mut hits);
+                    contains_all(&plain, bits, Single::of(probes), asked, copy, &mut hits);
                     for (&digest, hit) in asked.iter().zip(hits) {
                         assert_eq!(hit, has(digest));
                         assert_eq!(Single::of(probes).contains(&plain, bits, digest), hit);
