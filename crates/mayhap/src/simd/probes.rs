@@ -280,6 +280,7 @@ pub(crate) fn insert_all<K>(
 
 /// Asks for one key: the words, the number of bits and of probes, the digest.
 type Contains = unsafe fn(&[u64], u64, u32, Digest) -> bool;
+
 /// How one key is asked for. Chosen once per filter, by its number of probes: a loop whose length is known is
 /// unrolled, and the fewer instructions a key takes, the more keys the processor has in flight.
 #[derive(Clone, Copy)]
