@@ -26,7 +26,8 @@ pub(crate) struct Scatter {
 }
 
 impl Scatter {
-    /// Whether a filter of so many bits is large enough for this to pay.
+    /// Whether a filter of so many bits is large enough for this to pay, if several threads fill it.
+    #[cfg(feature = "std")]
     pub(crate) fn pays(bits: u64) -> bool {
         bits >> SHIFT >= 8
     }
