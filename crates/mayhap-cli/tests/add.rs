@@ -238,3 +238,23 @@ fn an_interrupted_update_is_told_and_repaired_by_the_next() {
         folder.mayhap("check -c f").input(lines("old-", 1000) + "new\n").run().ends(0).prints("1001\n");
     }
 }
+
+/// Families that keep what they hold in cells have no room some way beyond their capacity.
+#[test]
+fn a_full_filter_is_left_as_it_is() {
+    let folder = Folder::new();
+    folder.mayhap("build -o f --family dleft -n 10 -p 1e-6").input(lines("old-", 10)).run().ends(0);
+    let before = folder.read("f");
+    let full = "of 32 slots are taken and there is no room for this key; it was made for 10 keys; build a larger one";
+    folder.mayhap("add f").input(lines("new-", 100)).run().ends(2).prints("").says(full);
+    assert!(folder.read("f") == before);
+    folder.mayhap("build -o g --family dleft -n 10").input(lines("new-", 100)).run().ends(2).says(full);
+    folder.mayhap("build -o g --family dleft -n 10 -p 1e-6").input(lines("new-", 24)).run().ends(0);
+    folder
+        .mayhap("merge -o all f g")
+        .run()
+        .ends(2)
+        .says("the keys of both do not fit: the filter is full: 32 of 32 slots are taken");
+    assert_eq!(folder.names(), ["f", "g"]);
+    folder.mayhap("check -c f").input(lines("old-", 10)).run().ends(0).prints("10\n");
+}

@@ -72,6 +72,7 @@ fn the_family_follows_from_what_is_asked() {
         ("dense --family blocked", "blocked"),
         ("dense --fastest", "blocked"),
         ("dense --family counting", "counting"),
+        ("dense --family dleft", "dleft"),
         ("dense --family spectral", "spectral"),
         ("dense --counts", "spectral"),
     ];
@@ -203,7 +204,7 @@ fn counts_take_the_family_spectral_and_say_so() {
         ("--family counting --counting-rule minimum-selection", "no choice of rules; spectral has"),
         (
             "--counter-bits 8",
-            "counters of 8 bits were asked for, and this family has no counters; counting and spectral have",
+            "counters of 8 bits were asked for, and this family has no counters; counting, dleft and spectral have",
         ),
         ("--exact --counter-bits 8", "this family has no counters"),
         (

@@ -63,9 +63,12 @@ fn a_family_that_cannot_is_refused_with_those_that_can() {
 
 #[test]
 fn counters_add_up() {
-    for options in
-        ["--family counting", "--counts", "--counts --counting-rule minimum-selection --counter-bits 16"]
-    {
+    for options in [
+        "--family counting",
+        "--family dleft --counter-bits 5",
+        "--counts",
+        "--counts --counting-rule minimum-selection --counter-bits 16",
+    ] {
         // Of one filter some counters take more than 4 bits, of the other none: they have one size all the same.
         let folder = Folder::new();
         let build = |name: &str, keys: &str| {

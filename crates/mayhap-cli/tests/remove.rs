@@ -39,7 +39,7 @@ fn a_family_that_cannot_is_refused_with_those_that_can() {
 #[test]
 fn keys_leave_a_counting_filter_one_by_one() {
     let folder = Folder::new();
-    for options in ["--family counting", "--counts --counting-rule minimum-selection"] {
+    for options in ["--family counting", "--family dleft", "--counts --counting-rule minimum-selection"] {
         folder.mayhap(&format!("build -o f {options} -n 100 -p 1e-6")).input("1\n2\n2\n3\n").run().ends(0);
         let remove = |keys: &str| folder.mayhap("remove f").input(keys).run().prints("");
         remove("1\n2\n").ends(0).says_only("mayhap: f: 2 keys removed, 0 were not in");

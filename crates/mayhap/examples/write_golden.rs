@@ -36,6 +36,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "spectral-selection", spectral, by(CountingRule::MinimumSelection))?;
     write(folder, "spectral-recurring", spectral, by(CountingRule::RecurringMinimum))?;
     write(folder, "spectral-8-bits", spectral, Spec::new().with_counter_bits(8))?;
+    let dleft = &mayhap::filters::dleft::FAMILY;
+    write(folder, "dleft-4-bits", dleft, Spec::new().with_counter_bits(4))?;
     Ok(())
 }
 
@@ -45,8 +47,13 @@ fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), B
         return Err(format!("{}: made in a way that this program does not know", family.name).into());
     };
     let mut filter = make(&spec.with_capacity(capacity(family)).with_fpr(0.01))?;
-    // Counted up to 40 times in turns, so that some counters take more than 4 bits.
-    let rounds = if family.name == "spectral" { 40 } else { 1 };
+    let rounds = match name {
+        // Counted up to 40 times in turns, so that some counters take more than 4 bits.
+        _ if family.name == "spectral" => 40,
+        // Up to 3 times.
+        "dleft-4-bits" => 3,
+        _ => 1,
+    };
     let indexes = (0..rounds).flat_map(|round| (0..KEYS).filter(move |index| index % rounds >= round));
     let keys: Vec<Vec<u8>> = indexes.map(|index| key(&*filter, index)).collect();
     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();

@@ -34,6 +34,15 @@ pub enum Limit {
     },
     /// A set of integers was given a key that is not 8 bytes long.
     NotAnInteger,
+    /// No slot that the key may have is free, and no moves of other keys free one.
+    Slots {
+        /// How many keys the filter was made for.
+        capacity: u64,
+        /// The slots that are taken.
+        used: u64,
+        /// The slots that there are.
+        slots: u64,
+    },
 }
 
 impl fmt::Display for Full {
@@ -50,6 +59,11 @@ impl fmt::Display for Full {
             Limit::NotAnInteger => {
                 f.write_str("this set holds integers, and the key is not one (8 little-endian bytes)")
             }
+            Limit::Slots { capacity, used, slots } => write!(
+                f,
+                "the filter is full: {used} of {slots} slots are taken and there is no room for this key; it was made \
+                 for {capacity} keys; build a larger one"
+            ),
         }
     }
 }
@@ -128,11 +142,27 @@ pub enum Mismatch {
         /// The one that was to be merged into it.
         theirs: u64,
     },
+    /// They have different numbers of buckets.
+    Buckets {
+        /// The one that was to change.
+        ours: u64,
+        /// The one that was to be merged into it.
+        theirs: u64,
+    },
+    /// Their fingerprints have different numbers of bits.
+    Fingerprints {
+        /// The one that was to change.
+        ours: u32,
+        /// The one that was to be merged into it.
+        theirs: u32,
+    },
     /// They agree, but there is no memory for the result.
     Memory {
         /// How much was asked of the allocator.
         bytes: u64,
     },
+    /// They agree, but the keys of both do not fit.
+    Full(Full),
 }
 
 impl fmt::Display for Mismatch {
@@ -153,6 +183,13 @@ impl fmt::Display for Mismatch {
             Self::Unmergeable { rule } => {
                 write!(f, "filters that count by {rule} cannot merge; those by minimum-selection can")
             }
+            Self::Buckets { ours, theirs } => {
+                write!(f, "numbers of buckets differ: {ours} and {theirs}; build both with the same -n")
+            }
+            Self::Fingerprints { ours, theirs } => write!(
+                f,
+                "lengths of fingerprints differ: {ours} and {theirs} bits; build both with the same -n and -p"
+            ),
             Self::Hashing { ours, theirs } => write!(f, "hash functions differ: {ours} and {theirs}"),
             Self::Seed { ours, theirs } => write!(f, "seeds differ: {ours:016x} and {theirs:016x}"),
             Self::Secret { ours, theirs } => {
@@ -161,6 +198,7 @@ impl fmt::Display for Mismatch {
             Self::Memory { bytes } => {
                 write!(f, "{bytes} bytes of memory are needed for the result and were not granted")
             }
+            Self::Full(full) => write!(f, "the keys of both do not fit: {full}"),
         }
     }
 }
@@ -291,6 +329,11 @@ pub enum SpecError {
         /// What was asked.
         asked: u32,
     },
+    /// A number of probes was asked of a family that has none to choose.
+    NoProbes {
+        /// What was asked.
+        asked: u32,
+    },
     /// A layout was asked of a family that has only one.
     Layout {
         /// The word for what was asked.
@@ -387,6 +430,10 @@ impl fmt::Display for SpecError {
                 f,
                 "{asked} probes were asked for; a blocked filter has 4, 8, 12, 16 or 20, and 8 in the layout fastest"
             ),
+            Self::NoProbes { asked } => write!(
+                f,
+                "{asked} probes were asked for, and this family has no probes to choose; leave them out"
+            ),
             Self::Layout { asked } => write!(
                 f,
                 "the layout {asked} was asked for, and this family has no choice of layouts; the family blocked has"
@@ -397,7 +444,7 @@ impl fmt::Display for SpecError {
             ),
             Self::NoCounters { asked } => write!(
                 f,
-                "counters of {asked} bits were asked for, and this family has no counters; counting and spectral have"
+                "counters of {asked} bits were asked for, and this family has no counters; counting, dleft and spectral have"
             ),
             Self::CountingRule { asked } => write!(
                 f,

@@ -25,6 +25,7 @@
 //! | the same, and speed matters more than 5% of space | [`Blocked`] | one cache line per key |
 //! | the same, filled by many threads | [`AtomicBloom`], [`AtomicBlocked`] | inserts through `&self` |
 //! | keys that leave again | [`Counting`] | a counter in place of each bit; removes, merges, becomes a [`Bloom`] |
+//! | the same in half the space | [`Dleft`] | remainders in buckets; says when it is full |
 //! | keys that come often, and the question is how often | [`Spectral`] | never too low, and rarely too high |
 //!
 //! # The road of a key
@@ -66,6 +67,7 @@ pub use family::{AnyFilter, Combine, Family, Report, combine, encode, encode_wit
 pub use filters::blocked::{AtomicBlocked, Blocked};
 pub use filters::bloom::{AtomicBloom, Bloom, Measured};
 pub use filters::counting::Counting;
+pub use filters::dleft::Dleft;
 pub use filters::exact::Exact;
 pub use filters::spectral::Spectral;
 pub use hash::{Digest, Hashing, Key, Secret};

@@ -30,6 +30,8 @@ pub enum Probing {
     Line,
     /// One bit in each lane of half a cache line, from the digest's first half.
     Split,
+    /// A bucket and a remainder in each of four subtables, from a fingerprint; the family `dleft`.
+    Dleft,
 }
 
 impl Probing {
@@ -41,6 +43,7 @@ impl Probing {
             Self::Scaled => 1,
             Self::Line => 2,
             Self::Split => 3,
+            Self::Dleft => 8,
         }
     }
 
@@ -52,6 +55,7 @@ impl Probing {
             1 => Some(Self::Scaled),
             2 => Some(Self::Line),
             3 => Some(Self::Split),
+            8 => Some(Self::Dleft),
             _ => None,
         }
     }

@@ -14,6 +14,7 @@ pub static FAMILIES: &[&Family] = &[
     &filters::bloom::FAMILY,
     &filters::blocked::FAMILY,
     &filters::counting::FAMILY,
+    &filters::dleft::FAMILY,
     &filters::spectral::FAMILY,
     &filters::exact::FAMILY,
     &filters::bitmap::FAMILY,

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::bits::{OutOfMemory, Width};
+use crate::bits::{MAX_WIDTH, OutOfMemory, Width};
 use crate::error::SpecError;
 use crate::hash::Hashing;
 use crate::math::{self, BlockShape, MAX_PROBES, ProbesRule};
@@ -103,6 +103,18 @@ const COUNTING_DEFAULT_BITS: u32 = 4;
 
 /// The widths of a spectral filter's counters, if they are fixed.
 const SPECTRAL_BITS: (u32, u32) = (4, 32);
+
+/// The widths of a d-left filter's counters.
+pub(crate) const DLEFT_COUNTER_BITS: (u32, u32) = (2, 8);
+
+/// Two bits count the different keys that share a fingerprint: more than two hardly ever do.
+const DLEFT_DEFAULT_COUNTER_BITS: u32 = 2;
+
+/// The widths of a d-left filter's remainders.
+pub(crate) const DLEFT_REMAINDER_BITS: (u32, u32) = (2, MAX_WIDTH - DLEFT_COUNTER_BITS.1);
+
+/// The lowest rate that a full d-left filter reaches, with the longest remainders.
+pub const DLEFT_MIN_FPR: f64 = math::DLEFT_KEYS as f64 / (1u64 << DLEFT_REMAINDER_BITS.1) as f64;
 
 /// What a blocked filter can be asked for, and is not.
 pub const BLOCKED_MIN_FPR: f64 = 1e-9;
@@ -468,6 +480,105 @@ impl Spec {
     }
 }
 
+impl Spec {
+    /// Solves for what was not asked, for a d-left filter: the remainders and the number of buckets that take the
+    /// fewest bits.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(1_000_000, 0.01).dleft()?;
+    /// assert_eq!((sized.buckets, sized.remainder_bits, sized.counter_bits), (41_667, 12, 2));
+    /// assert!(sized.fpr < 0.006); // the next shorter remainder would take more buckets and more bits
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn dleft(&self) -> Result<DleftSize, SpecError> {
+        self.check()?;
+        self.no_layout()?;
+        self.no_rule()?;
+        let counter_bits = self.counter_width(DLEFT_COUNTER_BITS)?.unwrap_or(DLEFT_DEFAULT_COUNTER_BITS);
+        if let Some(asked) = self.probes {
+            return Err(SpecError::NoProbes { asked });
+        }
+        if let Some(asked) = self.fpr.filter(|&p| p < DLEFT_MIN_FPR) {
+            return Err(SpecError::FprBelow { asked, least: DLEFT_MIN_FPR });
+        }
+        let size = |capacity: u64, buckets: u64, remainder_bits: u32| {
+            let fpr = math::dleft_fpr(buckets, remainder_bits, capacity as f64);
+            let fpr_asked = self.fpr.unwrap_or(fpr);
+            DleftSize { capacity, buckets, remainder_bits, counter_bits, fpr_asked, fpr }
+        };
+        let remainders = || DLEFT_REMAINDER_BITS.0..=DLEFT_REMAINDER_BITS.1;
+        let smallest = |n: u64, p: f64| {
+            remainders()
+                .map(|bits| size(n, math::dleft_buckets(n, p, bits), bits))
+                .min_by_key(DleftSize::bits)
+        };
+        let needed = |n: u64| smallest(n, self.fpr.unwrap_or(1.0)).map_or(MAX_BITS, |size| size.bits());
+        let fit = |memory: u64, bits: u32| memory / size(1, 1, bits).bits();
+        let sized = match (self.capacity, self.bits, self.fpr) {
+            (Some(n), None, Some(p)) => smallest(n, p),
+            // The lowest rate that the bits give, with room for all keys.
+            (Some(n), Some(memory), p) => {
+                let sizes = remainders().map(|bits| size(n, fit(memory, bits), bits));
+                let best = sizes
+                    .filter(|size| size.buckets >= n.div_ceil(math::DLEFT_KEYS))
+                    .min_by(|one, other| one.fpr.total_cmp(&other.fpr))
+                    .filter(|size| p.is_none_or(|p| size.fpr <= p));
+                Some(best.ok_or_else(|| SpecError::Unreachable { bits: memory, needed: needed(n) })?)
+            }
+            (None, Some(memory), Some(p)) => {
+                let capacity = |buckets, bits| math::dleft_capacity(buckets, p, bits);
+                let sizes = remainders().map(|bits| (fit(memory, bits), bits));
+                let best = sizes
+                    .map(|(buckets, bits)| size(capacity(buckets, bits), buckets, bits))
+                    .max_by_key(|size| size.capacity)
+                    .filter(|size| size.capacity > 0);
+                Some(best.ok_or_else(|| SpecError::Unreachable { bits: memory, needed: needed(1) })?)
+            }
+            _ => None,
+        };
+        match sized.ok_or(SpecError::Incomplete)? {
+            size if size.bits() > MAX_BITS => Err(SpecError::Bits { asked: size.bits(), limit: MAX_BITS }),
+            size => Ok(size),
+        }
+    }
+}
+
+/// The numbers of a d-left filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DleftSize {
+    /// The number of keys it is made for.
+    pub capacity: u64,
+    /// The buckets of each of its four subtables, of eight cells each.
+    pub buckets: u64,
+    /// Bits of the remainder in each cell.
+    pub remainder_bits: u32,
+    /// Bits of the counter in each cell.
+    pub counter_bits: u32,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at capacity.
+    pub fpr: f64,
+}
+
+impl DleftSize {
+    /// All cells of all subtables.
+    #[must_use]
+    pub const fn cells(&self) -> u64 {
+        self.buckets.saturating_mul(32)
+    }
+
+    /// The bits of all cells together.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.cells().saturating_mul((self.remainder_bits + self.counter_bits) as u64)
+    }
+}
+
 /// The bits of a spectral filter while no counter is above 15.
 pub(crate) fn spectral_bits(cells: u64, width: Width, rule: CountingRule) -> u64 {
     let counters = |cells: u64| cells.saturating_mul(width.base().into());
@@ -784,7 +895,7 @@ mod tests {
             (sized.with_counter_bits(33).spectral().map(drop), "this family has them of 4 to 32"),
             (
                 sized.with_counter_bits(4).bloom().map(drop),
-                "counters of 4 bits were asked for, and this family has no counters; counting and spectral have",
+                "counters of 4 bits were asked for, and this family has no counters; counting, dleft and spectral have",
             ),
             (sized.with_counter_bits(4).blocked().map(drop), "this family has no counters"),
             (sized.with_counter_bits(4).keys(64).map(drop), "this family has no counters"),

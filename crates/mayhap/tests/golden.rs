@@ -142,16 +142,34 @@ const GOLDEN: &[Golden] = &[
         hits: 94,
         answers: 0xf590_9f89_f942_63ba,
     },
+    Golden {
+        name: "dleft",
+        bytes: include_bytes!("golden/dleft-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 46,
+        answers: 0x3eeb_7dc9_3aaa_68c5,
+    },
+    Golden {
+        name: "dleft-4-bits",
+        bytes: include_bytes!("golden/dleft-4-bits-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 399,
+        hits: 46,
+        answers: 0x3eeb_7dc9_3aaa_68c5,
+    },
 ];
 
 /// Checksums of the counts of all questions and keys, in order, 8 little-endian bytes each.
-const COUNTS: [(&str, u64); 6] = [
+const COUNTS: [(&str, u64); 8] = [
     ("counting", 0x201e_81aa_a42e_bc38),
     ("counting-5-bits", 0x201e_81aa_a42e_bc38),
     ("spectral", 0x112e_8f37_2ec9_0fd5),
     ("spectral-selection", 0x71e8_5c2a_2da3_0935),
     ("spectral-recurring", 0x71e8_5c2a_2da3_0935),
     ("spectral-8-bits", 0x112e_8f37_2ec9_0fd5),
+    ("dleft", 0x2447_a155_106e_6450),
+    ("dleft-4-bits", 0x4bb8_3846_b55d_7aa5),
 ];
 
 impl Golden {
@@ -171,6 +189,10 @@ impl Golden {
             // Up to 40 times in turns, so that some counters take more than 4 bits.
             name if name.starts_with("spectral") => (0..40)
                 .flat_map(|round| (0..200u64).filter(move |index| index % 40 >= round))
+                .map(|index| KeyKind::ALL[index as usize % 5].key(7, index))
+                .collect(),
+            "dleft-4-bits" => (0..3)
+                .flat_map(|round| (0..200u64).filter(move |index| index % 3 >= round))
                 .map(|index| KeyKind::ALL[index as usize % 5].key(7, index))
                 .collect(),
             _ => (0..200).map(|index| KeyKind::ALL[index as usize % 5].key(7, index)).collect(),
@@ -230,6 +252,7 @@ fn the_same_keys_still_give_the_same_file() {
             "spectral-selection" => spec = spec.with_counting_rule(CountingRule::MinimumSelection),
             "spectral-recurring" => spec = spec.with_counting_rule(CountingRule::RecurringMinimum),
             "spectral-8-bits" => spec = spec.with_counter_bits(8),
+            "dleft-4-bits" => spec = spec.with_counter_bits(4),
             _ => {}
         }
         let mut new = make(&spec).unwrap();
@@ -509,6 +532,52 @@ fn the_counters_of_golden_files_follow_from_the_document() {
         }
         let payload: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         assert!(payload == golden.bytes[4096..], "{name}");
+    }
+}
+
+/// The buckets and remainders of a fingerprint, by the rules of the document and by nothing else.
+fn dleft_places(digest: Digest, buckets: u64, remainder_bits: u32) -> [(u64, u64); 4] {
+    const X: [u64; 4] = [0, 0x3c6e_f372_fe94_f82b, 0x510e_527f_ade6_82d1, 0x1f83_d9ab_fb41_bd6b];
+    const Y: [u64; 4] = [0, 0xa54f_f53a_5f1d_36f1, 0x9b05_688c_2b3e_6c1f, 0x5be0_cd19_137e_2179];
+    let upper = |x: u64| ((u128::from(x) * u128::from(buckets)) >> 64) as u64;
+    let (b, q) = (upper(digest.a), digest.b >> (64 - remainder_bits));
+    [0, 1, 2, 3].map(|i| {
+        let remainder = q ^ b.wrapping_mul(X[i]) >> (64 - remainder_bits);
+        ((b + upper(remainder.wrapping_mul(Y[i]))) % buckets, remainder)
+    })
+}
+
+#[test]
+fn the_cells_of_golden_files_follow_from_the_document() {
+    for (name, counter_bits) in [("dleft", 2), ("dleft-4-bits", 4)] {
+        let golden = GOLDEN.iter().find(|golden| golden.name == name).unwrap();
+        // 200 keys at 1%: 9 buckets for 24 keys each, remainders of 12 bits.
+        let (buckets, remainder_bits, top) = (9, 12, (1u64 << counter_bits) - 1);
+        let mut cells = vec![(0, 0); 32 * buckets];
+        for key in golden.keys() {
+            let places = dleft_places(golden.hashing.digest(&key), buckets as u64, remainder_bits);
+            let bucket = |i: usize| (i * buckets + places[i].0 as usize) * 8;
+            let of = |i: usize, cells: &[(u64, u64)]| cells[bucket(i)..bucket(i) + 8].to_vec();
+            let is_own =
+                |i: usize| move |&(remainder, count): &(u64, u64)| count > 0 && remainder == places[i].1;
+            if let Some(i) = (0..4).find(|&i| of(i, &cells).iter().any(is_own(i))) {
+                let j = of(i, &cells).iter().position(is_own(i)).unwrap();
+                let (_, count) = &mut cells[bucket(i) + j];
+                *count = top.min(*count + 1);
+                continue;
+            }
+            // Of equal ones `min_by_key` takes the first.
+            let taken = |&i: &usize| of(i, &cells).iter().filter(|(_, count)| *count > 0).count();
+            let i = (0..4).min_by_key(taken).unwrap();
+            let j = of(i, &cells).iter().position(|&(_, count)| count == 0).unwrap();
+            cells[bucket(i) + j] = (places[i].1, 1);
+        }
+        let numbers = cells.iter().map(|&(remainder, count)| remainder << counter_bits | count);
+        let words = packed(numbers, u64::from(remainder_bits) + counter_bits);
+        let payload: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        assert!(payload == golden.bytes[4096..], "{name}");
+        let highest = cells.iter().map(|&(_, count)| count).max();
+        assert!(highest >= Some(if counter_bits == 2 { 1 } else { 3 }));
     }
 }
 

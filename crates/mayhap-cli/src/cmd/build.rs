@@ -62,8 +62,8 @@ pub(crate) struct Args {
     /// wrong counts) or recurring-minimum (the smallest errors, 75% more memory) [default: minimal-increase]
     #[arg(long, value_name = "NAME", value_parser = rule_name)]
     counting_rule: Option<CountingRule>,
-    /// Use counters of so many bits: 2 to 16 in the family counting [default: 4], 4 to 32 in spectral [default: as many
-    /// as each needs]
+    /// Use counters of so many bits: 2 to 16 in the family counting [default: 4], 2 to 8 in dleft [default: 2], 4 to 32
+    /// in spectral [default: as many as each needs]
     #[arg(long, value_name = "BITS", value_parser = numbers::counter_bits, allow_hyphen_values = true)]
     counter_bits: Option<u32>,
     /// How it is laid out, if the family has a choice: compact or fastest [default: compact]

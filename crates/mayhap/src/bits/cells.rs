@@ -110,7 +110,13 @@ pub(super) fn place(width: u32, index: u64) -> (usize, u32) {
 /// The value of a cell of these words, for loops that have taken them out of their storage once.
 #[inline(always)]
 pub(super) fn read_cell(words: &[u64], width: u32, index: u64) -> u64 {
-    let (word, shift) = place(width, index);
+    read_bits(words, width, index * u64::from(width))
+}
+
+/// The value of so many bits from one on, which may lie in two words.
+#[inline(always)]
+pub(super) fn read_bits(words: &[u64], width: u32, at: u64) -> u64 {
+    let (word, shift) = place(1, at);
     let mut value = words[word] >> shift;
     if shift + width > 64 {
         value |= words[word + 1] << (64 - shift);
@@ -121,7 +127,13 @@ pub(super) fn read_cell(words: &[u64], width: u32, index: u64) -> u64 {
 /// Sets a cell of these words. The value must fit.
 #[inline(always)]
 pub(super) fn write_cell(words: &mut [u64], width: u32, index: u64, value: u64) {
-    let (word, shift) = place(width, index);
+    write_bits(words, width, index * u64::from(width), value);
+}
+
+/// Sets so many bits from one on. The value must fit.
+#[inline(always)]
+pub(super) fn write_bits(words: &mut [u64], width: u32, at: u64, value: u64) {
+    let (word, shift) = place(1, at);
     let max = u64::MAX >> (64 - width);
     words[word] = words[word] & !(max << shift) | value << shift;
     if shift + width > 64 {

@@ -4,6 +4,7 @@ mod atomic;
 mod bitmap;
 mod bytes;
 mod cells;
+mod counted_buckets;
 mod counters;
 mod overflow;
 #[cfg(feature = "std")]
@@ -16,6 +17,7 @@ pub use atomic::AtomicWords;
 pub use bitmap::{Bitmap, Ones, OutOfRange, Ranked};
 pub use bytes::{Bytes, ExclusiveBytes};
 pub use cells::Cells;
+pub(crate) use counted_buckets::{BucketsMut, BucketsRef, CellShape, CountedBuckets, MAX_WIDTH};
 pub use counters::Width;
 pub(crate) use counters::{Counters, CountersMut, CountersRef};
 #[cfg(feature = "std")]

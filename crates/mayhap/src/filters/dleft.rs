@@ -1,0 +1,863 @@
+//! d-left counting Bloom filter: keys can leave again, in less than half the space of `counting`.
+//!
+//! **Answers** "was this key inserted and not removed since?"
+//! **Promise** a key that is in is never denied, as long as only keys are removed that are in; an absent key is
+//! admitted with the asked rate at capacity, or less.
+//! **Not for** more keys than it was made for, by a fifth or so: then it says [`Full`]; keys that are inserted over and
+//! over (a counter that reaches its top, 3 with 2 bits, stays there).
+//!
+//! ```text
+//!   key ─▶ digest ─▶ fingerprint ─▶ a bucket and a remainder in each of four subtables
+//!
+//!   subtable 0        1                2               3
+//!   bucket 17: 5a     bucket 4: 91     bucket 88: 2f   bucket 40: c6       the fingerprint has one cell at most
+//!   [ 3d 77 08 .. ]   [ 91×1 20 .. ]   [ b1 .. .. ]    [ 64 0c e8 .. ]     91 is in bucket 4: perhaps in, once
+//! ```
+//!
+//! | operation | buckets, of one or two cache lines | can fail               |
+//! |-----------|------------------------------------|------------------------|
+//! | contains  | 4                                  | no                     |
+//! | insert    | 4                                  | `Full`                 |
+//! | remove    | 4                                  | no                     |
+//! | count     | 4                                  | no                     |
+//! | merge     | all of the one, 4 for each         | mismatch, `Full` in it |
+//!
+//! A key that is not in goes to the least loaded of its four buckets, the leftmost of those that are equal. That keeps
+//! the loads so even that buckets of 8 cells can be filled to 6 on average: the share of buckets that would need a
+//! ninth cell is 1.7e-27 ([`math::DLEFT_KEYS`]). Whoever inserts more keys than it was made for gets `Full` sooner or
+//! later, and the filter is as it was before.
+//!
+//! Why remove is right: a cell stores a remainder only, and several keys meet in a bucket. If each subtable had a bucket
+//! and remainder of its own hash, two keys could agree in one subtable and not in another, and one of them could be
+//! removed by the other's cell. Here each subtable has a bijection of one fingerprint, so that two keys agree in all
+//! subtables or in none. Keys that agree share one cell and its counter.
+//!
+//! Removing a key that is not in is refused if its fingerprint is not in, and then changes nothing. With the chance of a
+//! false positive it is in: then the key that has it may be denied later. Remove only what is in.
+//!
+//! **Paper** Bonomi, Mitzenmacher, Panigrahy, Singh, Varghese, *An Improved Construction for Counting Bloom Filters*,
+//! ESA 2006.
+//! **We differ** in the bijections: theirs need a power of two of buckets. A Feistel network whose halves are the bucket,
+//! modulo any number, and the remainder (Black, Rogaway, *Ciphers with Arbitrary Finite Domains*, 2002, as "generalized
+//! Feistel") takes any number of buckets, in two rounds.
+//!
+//! ```
+//! use mayhap::Dleft;
+//!
+//! let mut connected = Dleft::new(1_000_000, 0.01)?; // 2.3 MB, where Counting takes 4.8
+//! connected.insert("192.0.2.7")?;
+//! assert!(connected.contains("192.0.2.7"));
+//! assert!(connected.remove("192.0.2.7"));
+//! assert!(!connected.contains("192.0.2.7")); // certain: nothing else is in
+//! # Ok::<(), mayhap::Error>(())
+//! ```
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::any::Any;
+
+use crate::batch::{BATCH, copy, pipeline};
+use crate::bits::{BucketsMut, BucketsRef, Bytes, CellShape, CountedBuckets, Words, words_for};
+use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
+use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report};
+use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::math;
+use crate::probing::{Probing, reduce};
+use crate::spec::{DLEFT_COUNTER_BITS, DLEFT_REMAINDER_BITS, DleftSize, MAX_BITS, Plan, Spec};
+use crate::traits::{Count, Filter, Insert, Insertion, Merge, Remove};
+use crate::wire::{Fields, Frame, Summing, Verify, Writer};
+
+/// The family `dleft`.
+pub static FAMILY: Family = Family {
+    id: 8,
+    name: "dleft",
+    summary: "keys can leave: remainders in buckets, half the space of counting",
+    can: Capabilities {
+        inserts: true,
+        removes: true,
+        counts: true,
+        labels: false,
+        merges: true,
+        intersects: false,
+        subtracts: false,
+        folds: false,
+        grows: false,
+        exact: false,
+    },
+    cost: Cost { query: "O(1)", insert: "O(1)", space: "1.33 n (log2(1/p) + 6.6) and up" },
+    make: Make::Empty(|spec| Ok(Box::new(Dleft::from_spec(spec)?))),
+    shared: None,
+    plan,
+    decode: |frame, hashing| Ok(Box::new(Dleft::decode(frame, hashing)?)),
+    // An insert may fail, and a remove that is made twice lowers a counter twice.
+    in_place: false,
+};
+
+fn plan(spec: &Spec) -> Result<Plan, SpecError> {
+    let size = spec.dleft()?;
+    let DleftSize { capacity, fpr_asked, fpr, .. } = size;
+    Ok(Plan { capacity, fpr_asked, fpr, bits: size.bits(), probes: Some(SUBTABLES as u32) })
+}
+
+/// Subtables: with four, six keys for eight cells leave no bucket too full.
+const SUBTABLES: usize = 4;
+
+/// Cells of a bucket.
+const SLOTS: u32 = 8;
+
+/// Filters smaller than this stay in the second-level cache, where prefetching costs more than it
+/// brings.
+const PREFETCH_FROM_WORDS: usize = 256 * 1024 / 8;
+
+/// What makes the bijections of the subtables differ: odd numbers with irregular bits, the fractional parts of the
+/// square roots of primes. The first is the identity.
+const STIR_REMAINDER: [u64; SUBTABLES] =
+    [0, 0x3C6E_F372_FE94_F82B, 0x510E_527F_ADE6_82D1, 0x1F83_D9AB_FB41_BD6B];
+const STIR_BUCKET: [u64; SUBTABLES] =
+    [0, 0xA54F_F53A_5F1D_36F1, 0x9B05_688C_2B3E_6C1F, 0x5BE0_CD19_137E_2179];
+
+/// A bucket among those of a subtable, and a remainder: a fingerprint, or what a bijection makes of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Fingerprint {
+    bucket: u64,
+    remainder: u64,
+}
+
+impl Fingerprint {
+    /// The bucket from the high bits of the digest's first half, the remainder from those of its second.
+    #[inline(always)]
+    const fn new(digest: Digest, size: &DleftSize) -> Self {
+        Self { bucket: reduce(digest.a, size.buckets), remainder: digest.b >> (64 - size.remainder_bits) }
+    }
+
+    /// What the bijection of a subtable makes of it: first the remainder is changed by the bucket, then the bucket by
+    /// the remainder.
+    #[inline(always)]
+    const fn within(self, subtable: usize, size: &DleftSize) -> Self {
+        let remainder =
+            self.remainder ^ self.bucket.wrapping_mul(STIR_REMAINDER[subtable]) >> (64 - size.remainder_bits);
+        let bucket = self.bucket + turn(remainder, subtable, size);
+        Self { bucket: if bucket < size.buckets { bucket } else { bucket - size.buckets }, remainder }
+    }
+
+    /// The fingerprint of which the bijection of a subtable makes this: both steps back.
+    const fn recovered(self, subtable: usize, size: &DleftSize) -> Self {
+        let back = size.buckets - turn(self.remainder, subtable, size);
+        let bucket = (self.bucket + back) % size.buckets;
+        let remainder =
+            self.remainder ^ bucket.wrapping_mul(STIR_REMAINDER[subtable]) >> (64 - size.remainder_bits);
+        Self { bucket, remainder }
+    }
+
+    /// In all subtables.
+    #[inline(always)]
+    fn places(self, size: &DleftSize) -> Places {
+        let mut places = Places::default();
+        for subtable in 0..SUBTABLES {
+            let Self { bucket, remainder } = self.within(subtable, size);
+            places.buckets[subtable] = subtable as u64 * size.buckets + bucket;
+            places.remainders[subtable] = remainder;
+        }
+        places
+    }
+}
+
+/// By how many buckets a remainder turns a subtable.
+#[inline(always)]
+const fn turn(remainder: u64, subtable: usize, size: &DleftSize) -> u64 {
+    reduce(remainder.wrapping_mul(STIR_BUCKET[subtable]), size.buckets)
+}
+
+/// Where a fingerprint may be: a bucket, among those of all subtables, and a remainder in it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Places {
+    buckets: [u64; SUBTABLES],
+    remainders: [u64; SUBTABLES],
+}
+
+impl Places {
+    #[inline(always)]
+    fn are_in(&self, cells: BucketsRef<'_>) -> bool {
+        cells.any(&self.buckets, &self.remainders)
+    }
+
+    /// The bit where the cell of the fingerprint starts.
+    #[inline(always)]
+    fn find(&self, cells: BucketsRef<'_>) -> Option<u64> {
+        let looks = cells.look(&self.buckets, &self.remainders);
+        let subtable = looks.iter().position(|look| look.found)?;
+        cells.find(self.buckets[subtable], self.remainders[subtable])
+    }
+
+    /// Asks for the cache lines.
+    #[inline(always)]
+    fn prefetch(&self, cells: BucketsRef<'_>) {
+        self.buckets.into_iter().for_each(|bucket| cells.prefetch(bucket));
+    }
+
+    #[inline(always)]
+    fn count(&self, cells: BucketsRef<'_>) -> u64 {
+        self.find(cells).map_or(0, |at| cells.count(at))
+    }
+
+    /// Puts the fingerprint in, so many times. `None`: there is no room, and nothing has changed.
+    #[inline(always)]
+    fn put(&self, cells: &mut BucketsMut<'_>, times: u64) -> Option<Change> {
+        let looks = cells.view().look(&self.buckets, &self.remainders);
+        let max = cells.max();
+        // The match comes before the placement: a fingerprint has one cell at most.
+        if let Some(subtable) = looks.iter().position(|look| look.found) {
+            let at = cells.view().find(self.buckets[subtable], self.remainders[subtable])?;
+            let before = cells.view().count(at);
+            let after = before.saturating_add(times).min(max);
+            cells.set_count(at, after);
+            return Some(Change { fresh: false, saturated: before < max && after == max });
+        }
+        // The least loaded, and of those the leftmost.
+        let mut least = 0;
+        for subtable in 1..SUBTABLES {
+            if looks[subtable].taken < looks[least].taken {
+                least = subtable;
+            }
+        }
+        let count = times.min(max);
+        let filled = cells.fill(self.buckets[least], self.remainders[least], count);
+        filled.then_some(Change { fresh: true, saturated: count == max })
+    }
+}
+
+/// What putting a fingerprint in has changed.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    /// It was not in.
+    fresh: bool,
+    /// Its counter came to its top.
+    saturated: bool,
+}
+
+/// A d-left counting Bloom filter.
+#[derive(Clone, Debug)]
+pub struct Dleft {
+    cells: CountedBuckets,
+    size: DleftSize,
+    hashing: Hashing,
+    /// Insert calls; unknown after a merge.
+    inserted: Option<u64>,
+    /// Cells that are not empty: fingerprints.
+    occupied: u64,
+    /// Cells whose counter is at its top.
+    saturated: u64,
+}
+
+/// Two filters are equal if all of their cells are. Filters of the same keys that came in another order have them in
+/// other cells.
+impl PartialEq for Dleft {
+    fn eq(&self, other: &Self) -> bool {
+        self.must_match(other).is_ok() && self.cells == other.cells
+    }
+}
+
+impl Dleft {
+    /// An empty filter with counters of 2 bits for so many keys at such a false-positive rate.
+    ///
+    /// # Errors
+    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
+    pub fn new(capacity: u64, fpr: f64) -> Result<Self, SpecError> {
+        Self::from_spec(&Spec::sized(capacity, fpr))
+    }
+
+    /// An empty filter of whatever was asked for. Counters have 2 to 8 bits, for keys that come more than twice.
+    ///
+    /// # Errors
+    /// As for [`new`](Dleft::new).
+    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
+        let (size, hashing) = (spec.dleft()?, spec.hashed()?);
+        let cells = CountedBuckets::zeroed(size.buckets * SUBTABLES as u64, shape(&size))?;
+        Ok(Self { cells, size, hashing, inserted: Some(0), occupied: 0, saturated: 0 })
+    }
+
+    /// Inserts a key, once more if it is in.
+    ///
+    /// # Errors
+    /// [`Full`] if there is no room, which there is for as many keys as it was made for; then nothing has changed.
+    #[inline]
+    pub fn insert(&mut self, key: impl Key) -> Result<Insertion, Full> {
+        let digest = self.hashing.digest_of(key);
+        self.insert_digest(digest)
+    }
+
+    /// Removes a key, once if it is in several times. `false`: it was certainly not in, and nothing has changed.
+    ///
+    /// A key that was never inserted must not be removed: if it has the fingerprint of another by chance, that one
+    /// goes.
+    #[inline]
+    pub fn remove(&mut self, key: impl Key) -> bool {
+        let digest = self.hashing.digest_of(key);
+        self.remove_digest(digest)
+    }
+
+    /// Whether a key is perhaps in. `false` is certain.
+    #[must_use]
+    #[inline]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.contains_digest(self.hashing.digest_of(key))
+    }
+
+    /// How often a key is in, perhaps: at least so often as it is, up to the largest value of a counter.
+    #[must_use]
+    #[inline]
+    pub fn count(&self, key: impl Key) -> u64 {
+        self.count_digest(self.hashing.digest_of(key))
+    }
+
+    /// Asks for many keys, several at a time in flight; appends one answer each.
+    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+        let hashing = self.hashing;
+        self.ask(keys, |keys, digests| K::digests(keys, &hashing, digests), hits);
+    }
+
+    /// Asks how often many keys are in, several at a time in flight; appends one count each.
+    pub fn count_all<K: Key>(&self, keys: &[K], counts: &mut Vec<u64>) {
+        let hashing = self.hashing;
+        self.tell(keys, |keys, digests| K::digests(keys, &hashing, digests), counts);
+    }
+
+    /// Inserts many keys, several at a time in flight.
+    ///
+    /// # Errors
+    /// [`Full`] says how many went in before the one that did not.
+    pub fn insert_all<K: Key>(&mut self, keys: &[K]) -> Result<(), Full> {
+        let hashing = self.hashing;
+        self.put_all(keys, |keys, digests| K::digests(keys, &hashing, digests), |_| {})
+    }
+
+    #[inline(always)]
+    fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), hits: &mut Vec<bool>) {
+        hits.reserve(keys.len());
+        self.read_ahead(keys, hash, |cells, places| hits.push(places.are_in(cells)));
+    }
+
+    #[inline(always)]
+    fn tell<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), counts: &mut Vec<u64>) {
+        counts.reserve(keys.len());
+        self.read_ahead(keys, hash, |cells, places| counts.push(places.count(cells)));
+    }
+
+    /// Visits keys by their places, having asked for the cache lines of several at a time.
+    #[inline(always)]
+    fn read_ahead<K>(
+        &self,
+        keys: &[K],
+        hash: impl Fn(&[K], &mut [Digest]),
+        mut each: impl FnMut(BucketsRef<'_>, &Places),
+    ) {
+        let (mut cells, size) = (self.cells.view(), self.size);
+        let far = cells.words() >= PREFETCH_FROM_WORDS;
+        let ahead = |cells: &BucketsRef<'_>, places: Places| places.prefetch(*cells);
+        pipeline(&mut cells, keys, placing(&size, hash), far, ahead, |cells, places| {
+            places.iter().for_each(|places| each(*cells, places));
+        });
+    }
+
+    #[inline(always)]
+    fn put_all<K>(
+        &mut self,
+        keys: &[K],
+        hash: impl Fn(&[K], &mut [Digest]),
+        mut told: impl FnMut(Insertion),
+    ) -> Result<(), Full> {
+        let (mut cells, size) = (self.cells.view_mut(), self.size);
+        let far = cells.view().words() >= PREFETCH_FROM_WORDS;
+        let (mut inserted, mut fresh, mut saturated, mut full) = (0, 0, 0, false);
+        let ahead = |cells: &BucketsMut<'_>, places: Places| places.prefetch(cells.view());
+        pipeline(&mut cells, keys, placing(&size, hash), far, ahead, |cells, places| {
+            for places in places {
+                // Keys go in in their order: behind one that does not, none does.
+                let Some(change) = (!full).then(|| places.put(cells, 1)).flatten() else {
+                    full = true;
+                    return;
+                };
+                inserted += 1;
+                fresh += u64::from(change.fresh);
+                saturated += u64::from(change.saturated);
+                told(Insertion::new_if(change.fresh));
+            }
+        });
+        self.occupied = self.occupied.saturating_add(fresh);
+        self.saturated = self.saturated.saturating_add(saturated);
+        // A crafted file may claim any number of calls: they end at the top instead of going round.
+        self.inserted = self.inserted.map(|calls| calls.saturating_add(inserted));
+        if full { Err(self.full(inserted)) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn full(&self, inserted: u64) -> Full {
+        let DleftSize { capacity, .. } = self.size;
+        Full { limit: Limit::Slots { capacity, used: self.occupied, slots: self.size.cells() }, inserted }
+    }
+
+    /// Forgets all keys, and that counters were saturated.
+    pub fn clear(&mut self) {
+        self.cells.clear();
+        (self.occupied, self.saturated) = (0, 0);
+        self.inserted = Some(0);
+    }
+
+    /// The buckets of each of the four subtables, of eight cells each.
+    #[must_use]
+    pub fn buckets(&self) -> u64 {
+        self.size.buckets
+    }
+
+    /// Bits of the remainder in each cell.
+    #[must_use]
+    pub fn remainder_bits(&self) -> u32 {
+        self.size.remainder_bits
+    }
+
+    /// Bits of the counter in each cell.
+    #[must_use]
+    pub fn counter_bits(&self) -> u32 {
+        self.size.counter_bits
+    }
+
+    /// The number of keys it was made for.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.size.capacity
+    }
+
+    /// How many buckets hold so many fingerprints, from none to 8, all subtables together.
+    #[must_use]
+    pub fn loads(&self) -> [u64; SLOTS as usize + 1] {
+        let (mut loads, cells) = ([0; SLOTS as usize + 1], self.cells.view());
+        for bucket in 0..self.size.buckets * SUBTABLES as u64 {
+            let [look] = cells.look(&[bucket], &[0]);
+            loads[look.taken as usize] += 1;
+        }
+        loads
+    }
+
+    /// How many counters are at their top, where they stay. Their keys cannot be removed.
+    #[must_use]
+    pub fn saturated(&self) -> u64 {
+        self.saturated
+    }
+
+    /// How keys are hashed.
+    #[must_use]
+    pub fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    /// How many keys went in, repeats included, and those that have left too. `None` after a merge.
+    #[must_use]
+    pub fn inserted(&self) -> Option<u64> {
+        self.inserted
+    }
+
+    /// How many different keys are probably in; infinite when every fingerprint is.
+    #[must_use]
+    pub fn estimated_len(&self) -> f64 {
+        math::dleft_estimated_len(self.size.buckets, self.size.remainder_bits, self.occupied)
+    }
+
+    /// The share of the cells that are not empty.
+    #[must_use]
+    pub fn fill(&self) -> f64 {
+        self.occupied as f64 / self.size.cells() as f64
+    }
+
+    /// The false-positive rate of the filter as it is: the share of all fingerprints that are in.
+    #[must_use]
+    pub fn fpr(&self) -> f64 {
+        let all = math::dleft_fingerprints(self.size.buckets, self.size.remainder_bits);
+        (self.occupied as f64 / all).min(1.0)
+    }
+
+    /// The false-positive rate with as many keys as it was made for.
+    #[must_use]
+    pub fn fpr_at_capacity(&self) -> f64 {
+        self.size.fpr
+    }
+
+    /// Whether `other` has the same buckets, cells and hashing.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference.
+    pub fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+        let (ours, theirs) = (self.size, other.size);
+        if ours.counter_bits != theirs.counter_bits {
+            let (ours, theirs) = (Some(ours.counter_bits), Some(theirs.counter_bits));
+            return Err(Mismatch::CounterBits { ours, theirs });
+        }
+        if ours.buckets != theirs.buckets {
+            return Err(Mismatch::Buckets { ours: ours.buckets, theirs: theirs.buckets });
+        }
+        if ours.remainder_bits != theirs.remainder_bits {
+            return Err(Mismatch::Fingerprints { ours: ours.remainder_bits, theirs: theirs.remainder_bits });
+        }
+        self.hashing.must_equal(&other.hashing)
+    }
+
+    /// Union: afterwards this filter holds every key of both, as often as both together, as if they had been
+    /// inserted here.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference, or says that the keys of both do not fit; then nothing has changed.
+    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.must_match(other)?;
+        let refused = |refused: crate::bits::OutOfMemory| Mismatch::Memory { bytes: refused.bytes };
+        let mut merged = self.cells.try_clone().map_err(refused)?;
+        let (mut cells, mut fresh, mut saturated) = (merged.view_mut(), 0, 0);
+        for (bucket, remainder, count) in other.cells.occupied() {
+            let (subtable, bucket) = ((bucket / self.size.buckets) as usize, bucket % self.size.buckets);
+            let fingerprint = Fingerprint { bucket, remainder }.recovered(subtable, &self.size);
+            let Some(change) = fingerprint.places(&self.size).put(&mut cells, count) else {
+                let mut full = self.full(0);
+                if let Limit::Slots { used, .. } = &mut full.limit {
+                    *used = used.saturating_add(fresh);
+                }
+                return Err(Mismatch::Full(full));
+            };
+            fresh += u64::from(change.fresh);
+            saturated += u64::from(change.saturated);
+        }
+        self.cells = merged;
+        self.occupied = self.occupied.saturating_add(fresh);
+        self.saturated = self.saturated.saturating_add(saturated);
+        self.inserted = None;
+        if other.size.capacity > self.size.capacity {
+            self.size.capacity = other.size.capacity;
+            self.size.fpr = other.size.fpr;
+        }
+        Ok(())
+    }
+
+    /// The filter as it stands in a file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        family::encode(self, Summing::Payload).to_vec()
+    }
+
+    /// A filter from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        Self::from_bytes_with(bytes, None)
+    }
+
+    /// A keyed filter from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
+    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
+        Self::from_bytes_with(bytes, Some(secret))
+    }
+
+    fn from_bytes_with(bytes: &[u8], secret: Option<&Secret>) -> Result<Self, DecodeError> {
+        let mut frame = Frame::parse(&Bytes::from(bytes.to_vec()), Verify::All)?;
+        let hashing = frame.hashing(secret)?;
+        match frame.header.family {
+            found if found == FAMILY.id => {
+                let dleft = Self::decode(&mut frame, hashing)?;
+                frame.end()?;
+                Ok(dleft)
+            }
+            found => Err(DecodeError::Family { found }),
+        }
+    }
+
+    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+        let header = &frame.header;
+        if header.probing != Probing::Dleft.id() {
+            return Err(DecodeError::Probing { found: header.probing });
+        }
+        let mut fields = Fields::new(&header.params);
+        let buckets = fields.u64("buckets")?;
+        let subtables = fields.u32("subtables")?;
+        let slots = fields.u32("cells of a bucket")?;
+        let remainder_bits = fields.u32("bits of a remainder")?;
+        let counter_bits = fields.u32("bits of a counter")?;
+        let capacity = fields.u64("capacity")?;
+        let fpr_asked = fields.rate("asked rate")?;
+        let saturated = fields.u64("saturated counters")?;
+        fields.end("parameters", header.params.len())?;
+        let in_range = [
+            ("subtables", subtables, SUBTABLES as u32, SUBTABLES as u32),
+            ("cells of a bucket", slots, SLOTS, SLOTS),
+            ("bits of a remainder", remainder_bits, DLEFT_REMAINDER_BITS.0, DLEFT_REMAINDER_BITS.1),
+            ("bits of a counter", counter_bits, DLEFT_COUNTER_BITS.0, DLEFT_COUNTER_BITS.1),
+        ];
+        for (field, found, least, most) in in_range {
+            if !(least..=most).contains(&found) {
+                return Err(DecodeError::Value { field, found: found.into() });
+            }
+        }
+        let fpr = math::dleft_fpr(buckets, remainder_bits, capacity as f64);
+        let size = DleftSize { capacity, buckets, remainder_bits, counter_bits, fpr_asked, fpr };
+        if buckets == 0 || size.bits() > MAX_BITS {
+            return Err(DecodeError::Value { field: "buckets", found: buckets });
+        }
+        if saturated > size.cells() {
+            return Err(DecodeError::Value { field: "saturated counters", found: saturated });
+        }
+        if matches!(hashing, Hashing::Integer) {
+            let stored = header.hashing;
+            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
+        }
+        let (expected, found) = (words_for(size.bits()) * 8, header.payload.length);
+        if expected != found {
+            return Err(DecodeError::Length { field: "payload", expected, found });
+        }
+        let ones = header.ones;
+        let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
+        let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        let cells = CountedBuckets::from_words(words, buckets * SUBTABLES as u64, shape(&size))
+            .ok_or(DecodeError::Padding { field: "end of the payload" })?;
+        let count = || {
+            let max = shape(&size).max();
+            cells.occupied().fold((0, 0), |(occupied, saturated), (_, _, count)| {
+                (occupied + 1, saturated + u64::from(count == max))
+            })
+        };
+        // Read only when the whole payload is read anyway, so that a large file opens by its header.
+        if frame.verified && !cells.are_sound() {
+            return Err(DecodeError::Padding { field: "remainder of an empty cell" });
+        }
+        let counted = (frame.verified || ones.is_none()).then(count);
+        if frame.verified && counted.is_some_and(|(_, found)| found != saturated) {
+            return Err(DecodeError::Value { field: "saturated counters", found: saturated });
+        }
+        let occupied = match (ones, counted) {
+            (Some(found), _) if found > size.cells() => {
+                return Err(DecodeError::Value { field: "occupied cells", found });
+            }
+            (Some(found), Some((occupied, _))) if found != occupied => {
+                return Err(DecodeError::Value { field: "occupied cells", found });
+            }
+            (Some(found), _) => found,
+            (None, counted) => counted.map_or(0, |(occupied, _)| occupied),
+        };
+        Ok(Self { cells, size, hashing, inserted: frame.header.inserted, occupied, saturated })
+    }
+}
+
+const fn shape(size: &DleftSize) -> CellShape {
+    CellShape { remainder_bits: size.remainder_bits, counter_bits: size.counter_bits }
+}
+
+/// From keys to places, a batch at a time.
+#[inline(always)]
+fn placing<K>(size: &DleftSize, hash: impl Fn(&[K], &mut [Digest])) -> impl Fn(&[K], &mut [Places]) {
+    move |keys, places| {
+        let mut digests = [Digest::default(); BATCH];
+        let digests = &mut digests[..keys.len()];
+        hash(keys, digests);
+        for (places, &digest) in places.iter_mut().zip(&*digests) {
+            *places = Fingerprint::new(digest, size).places(size);
+        }
+    }
+}
+
+impl Filter for Dleft {
+    fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        Fingerprint::new(digest, &self.size).places(&self.size).are_in(self.cells.view())
+    }
+
+    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
+        self.ask(digests, copy, hits);
+    }
+}
+
+impl Insert for Dleft {
+    #[inline]
+    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
+        let places = Fingerprint::new(digest, &self.size).places(&self.size);
+        let Some(change) = places.put(&mut self.cells.view_mut(), 1) else { return Err(self.full(0)) };
+        self.occupied = self.occupied.saturating_add(u64::from(change.fresh));
+        self.saturated = self.saturated.saturating_add(u64::from(change.saturated));
+        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
+        Ok(Insertion::new_if(change.fresh))
+    }
+
+    fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
+        self.put_all(digests, copy, |outcome| outcomes.push(outcome))
+    }
+}
+
+impl Remove for Dleft {
+    fn remove_digest(&mut self, digest: Digest) -> bool {
+        let places = Fingerprint::new(digest, &self.size).places(&self.size);
+        let Some(at) = places.find(self.cells.view()) else { return false };
+        let mut cells = self.cells.view_mut();
+        let count = cells.view().count(at);
+        // Nobody knows how often a counter at its top was raised.
+        if count < cells.max() {
+            cells.set_count(at, count - 1);
+            // A header that was not compared with its payload may have claimed fewer.
+            self.occupied = self.occupied.saturating_sub(u64::from(count == 1));
+        }
+        true
+    }
+}
+
+impl Count for Dleft {
+    #[inline]
+    fn count_digest(&self, digest: Digest) -> u64 {
+        Fingerprint::new(digest, &self.size).places(&self.size).count(self.cells.view())
+    }
+
+    fn ceiling(&self) -> u64 {
+        shape(&self.size).max()
+    }
+
+    fn count_batch(&self, digests: &[Digest], counts: &mut Vec<u64>) {
+        self.tell(digests, copy, counts);
+    }
+}
+
+impl Merge for Dleft {
+    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+        self.merge(family::same_type(self, other)?)
+    }
+}
+
+impl AnyFilter for Dleft {
+    fn family(&self) -> &'static Family {
+        &FAMILY
+    }
+
+    fn report(&self) -> Report {
+        let estimated_len = self.estimated_len();
+        Report {
+            capacity: self.size.capacity,
+            inserted: self.inserted,
+            estimated_len: estimated_len.is_finite().then_some(estimated_len),
+            bits: self.size.bits(),
+            probes: Some(SUBTABLES as u32),
+            fill: self.fill(),
+            fpr_asked: self.size.fpr_asked,
+            fpr_now: self.fpr(),
+            fpr_at_capacity: self.size.fpr,
+            guarantee: Guarantee::NoFalseNegativesIfDeletesValid,
+        }
+    }
+
+    fn counters(&self) -> Option<CounterReport> {
+        Some(CounterReport {
+            counters: self.size.cells(),
+            bits: Some(self.size.counter_bits),
+            saturated: self.saturated,
+            overflowed: 0,
+            rule: None,
+            degraded: false,
+        })
+    }
+
+    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
+        let DleftSize { capacity, buckets, remainder_bits, counter_bits, fpr_asked, .. } = self.size;
+        out.probing(Probing::Dleft);
+        out.counts(self.inserted, self.occupied);
+        out.params()
+            .u64(buckets)
+            .u32(SUBTABLES as u32)
+            .u32(SLOTS)
+            .u32(remainder_bits)
+            .u32(counter_bits)
+            .u64(capacity)
+            .f64(fpr_asked)
+            .u64(self.saturated);
+        out.words(self.cells.words());
+    }
+
+    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
+        self.contains_all(keys, hits);
+    }
+
+    fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
+        let hashing = self.hashing;
+        self.put_all(
+            keys,
+            |keys, digests| Key::digests(keys, &hashing, digests),
+            |outcome| outcomes.push(outcome),
+        )?;
+        Ok(())
+    }
+
+    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
+        Some(self)
+    }
+    fn as_remove(&mut self) -> Option<&mut dyn Remove> {
+        Some(self)
+    }
+    fn as_count(&self) -> Option<&dyn Count> {
+        Some(self)
+    }
+    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
+        Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn size(buckets: u64, remainder_bits: u32) -> DleftSize {
+        DleftSize { capacity: 1, buckets, remainder_bits, counter_bits: 2, fpr_asked: 0.5, fpr: 0.5 }
+    }
+
+    /// All fingerprints of small filters, each number of buckets, not only powers of two.
+    #[test]
+    fn every_subtable_has_a_bijection() {
+        for buckets in (1..70).chain([127, 128, 129, 1000]) {
+            for remainder_bits in [2, 3, 5, 8] {
+                let size = size(buckets, remainder_bits);
+                for subtable in 0..SUBTABLES {
+                    let mut reached = vec![false; (buckets << remainder_bits) as usize];
+                    for index in 0..reached.len() as u64 {
+                        let fingerprint = Fingerprint {
+                            bucket: index >> remainder_bits,
+                            remainder: index & ((1 << remainder_bits) - 1),
+                        };
+                        let there = fingerprint.within(subtable, &size);
+                        assert!(there.bucket < buckets && there.remainder >> remainder_bits == 0);
+                        assert_eq!(there.recovered(subtable, &size), fingerprint);
+                        let place = (there.bucket << remainder_bits | there.remainder) as usize;
+                        assert!(!core::mem::replace(&mut reached[place], true), "{size:?}, {subtable}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// As large as a filter may be.
+    #[test]
+    fn bijections_hold_at_the_limits() {
+        for (buckets, remainder_bits) in
+            [(1 << 41, 2), ((1 << 41) - 1, 2), ((1 << 37) - 5, 50), (1, 50), (2, 2)]
+        {
+            let size = size(buckets, remainder_bits);
+            for key in 0..2000u64 {
+                let digest = match key {
+                    0 => Digest { a: 0, b: 0 },
+                    1 => Digest { a: u64::MAX, b: u64::MAX },
+                    key => Hashing::default().digest_of(key),
+                };
+                let fingerprint = Fingerprint::new(digest, &size);
+                for subtable in 0..SUBTABLES {
+                    let there = fingerprint.within(subtable, &size);
+                    assert!(there.bucket < buckets && there.remainder >> remainder_bits == 0);
+                    assert_eq!(there.recovered(subtable, &size), fingerprint);
+                }
+            }
+        }
+    }
+}
