@@ -30,6 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "bloom-keyed", bloom, hashed(Hashing::Keyed(Secret::new(*b"0123456789abcdef"))))?;
     let blocked = &mayhap::filters::blocked::FAMILY;
     write(folder, "blocked-fastest", blocked, Spec::new().with_layout(Layout::Fastest))?;
+    let cuckoo = &mayhap::filters::cuckoo::FAMILY;
+    write(folder, "cuckoo-compact", cuckoo, Spec::new().with_layout(Layout::Compact))?;
     Ok(())
 }
 

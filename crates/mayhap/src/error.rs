@@ -34,6 +34,20 @@ pub enum Limit {
     },
     /// A set of integers was given a key that is not 8 bytes long.
     NotAnInteger,
+    /// No slot that the key may have is free, and no moves of other keys free one.
+    Slots {
+        /// How many keys the filter was made for.
+        capacity: u64,
+        /// The slots that are taken.
+        used: u64,
+        /// The slots that there are.
+        slots: u64,
+    },
+    /// The key, with others that look the same, is in as often as it can be.
+    Copies {
+        /// How often that is.
+        most: u64,
+    },
 }
 
 impl fmt::Display for Full {
@@ -50,6 +64,16 @@ impl fmt::Display for Full {
             Limit::NotAnInteger => {
                 f.write_str("this set holds integers, and the key is not one (8 little-endian bytes)")
             }
+            Limit::Slots { capacity, used, slots } => write!(
+                f,
+                "the filter is full: {used} of {slots} slots are taken and there is no room for this key; it was made \
+                 for {capacity} keys; build a larger one"
+            ),
+            Limit::Copies { most } => write!(
+                f,
+                "the key is in {most} times already, or others are that look the same, and more do not fit; insert \
+                 each key once (mayhap dedup drops repeats), or use a family that counts"
+            ),
         }
     }
 }
@@ -102,11 +126,27 @@ pub enum Mismatch {
         /// The one that was to be merged into it.
         theirs: u64,
     },
+    /// They have different numbers of buckets.
+    Buckets {
+        /// The one that was to change.
+        ours: u64,
+        /// The one that was to be merged into it.
+        theirs: u64,
+    },
+    /// Their fingerprints have different numbers of bits.
+    Fingerprints {
+        /// The one that was to change.
+        ours: u32,
+        /// The one that was to be merged into it.
+        theirs: u32,
+    },
     /// They agree, but there is no memory for the result.
     Memory {
         /// How much was asked of the allocator.
         bytes: u64,
     },
+    /// They agree, but the keys of both do not fit.
+    Full(Full),
 }
 
 impl fmt::Display for Mismatch {
@@ -117,6 +157,13 @@ impl fmt::Display for Mismatch {
                 write!(f, "numbers of bits differ: {ours} and {theirs}; build both with the same -n and -p")
             }
             Self::Probes { ours, theirs } => write!(f, "numbers of probes differ: {ours} and {theirs}"),
+            Self::Buckets { ours, theirs } => {
+                write!(f, "numbers of buckets differ: {ours} and {theirs}; build both with the same -n")
+            }
+            Self::Fingerprints { ours, theirs } => write!(
+                f,
+                "lengths of fingerprints differ: {ours} and {theirs} bits; build both with the same -n and -p"
+            ),
             Self::Hashing { ours, theirs } => write!(f, "hash functions differ: {ours} and {theirs}"),
             Self::Seed { ours, theirs } => write!(f, "seeds differ: {ours:016x} and {theirs:016x}"),
             Self::Secret { ours, theirs } => {
@@ -125,6 +172,7 @@ impl fmt::Display for Mismatch {
             Self::Memory { bytes } => {
                 write!(f, "{bytes} bytes of memory are needed for the result and were not granted")
             }
+            Self::Full(full) => write!(f, "the keys of both do not fit: {full}"),
         }
     }
 }
@@ -243,6 +291,16 @@ pub enum SpecError {
         /// What was asked.
         asked: u32,
     },
+    /// A number of probes was asked of a family that has none to choose.
+    NoProbes {
+        /// What was asked.
+        asked: u32,
+    },
+    /// A cuckoo filter has no fingerprints of so many bits.
+    Fingerprint {
+        /// What was asked.
+        asked: u32,
+    },
     /// A layout was asked of a family that has only one.
     Layout {
         /// The word for what was asked.
@@ -320,9 +378,18 @@ impl fmt::Display for SpecError {
                 f,
                 "{asked} probes were asked for; a blocked filter has 4, 8, 12, 16 or 20, and 8 in the layout fastest"
             ),
+            Self::NoProbes { asked } => write!(
+                f,
+                "{asked} probes were asked for, and this family has no probes to choose; leave them out"
+            ),
+            Self::Fingerprint { asked } => write!(
+                f,
+                "fingerprints of {asked} bits were asked for; a cuckoo filter has 4 to 32, and 5 to 32 in the layout \
+                 compact"
+            ),
             Self::Layout { asked } => write!(
                 f,
-                "the layout {asked} was asked for, and this family has no choice of layouts; the family blocked has"
+                "the layout {asked} was asked for, and this family has no choice of layouts; blocked and cuckoo have"
             ),
             Self::Bits { asked: 0, .. } => f.write_str("0 bits were asked for; the least is 1"),
             Self::Bits { asked, limit } => write!(

@@ -29,6 +29,11 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
         None
     }
 
+    /// How many of its slots are taken, where it has slots.
+    fn slots(&self) -> Option<Slots> {
+        None
+    }
+
     /// Writes parameters and payload. [`encode`] adds the rest of the file.
     fn encode<'a>(&'a self, out: &mut Writer<'a>);
 
@@ -246,6 +251,26 @@ impl Report {
     pub fn over_capacity(&self) -> bool {
         self.guarantee != Guarantee::Exact
             && self.estimated_len.is_none_or(|len| len > 1.01 * self.capacity as f64 + 10.0)
+    }
+}
+
+/// The slots of a filter that keeps fingerprints in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slots {
+    /// How many there are.
+    pub slots: u64,
+    /// How many of them are taken.
+    pub used: u64,
+    /// How often a fingerprint was moved to make room for another, ever since the filter was made; where that happens
+    /// and is counted.
+    pub evictions: Option<u64>,
+}
+
+impl Slots {
+    /// The share of the slots that are taken.
+    #[must_use]
+    pub fn load(&self) -> f64 {
+        self.used as f64 / self.slots as f64
     }
 }
 

@@ -24,6 +24,7 @@
 //! | keys of any kind, their number known | [`Bloom`] | 9.6 bits per key at 1%, inserts and merges |
 //! | the same, and speed matters more than 5% of space | [`Blocked`] | one cache line per key |
 //! | the same, filled by many threads | [`AtomicBloom`], [`AtomicBlocked`] | inserts through `&self` |
+//! | keys that leave again | [`Cuckoo`] | removes; 10.5 bits per key at 1%, 13.7 at 0.1% |
 //!
 //! # The road of a key
 //!
@@ -60,9 +61,10 @@ pub mod traits;
 pub mod wire;
 
 pub use error::{DecodeError, Error, FoldError, Full, Limit, Mismatch, SpecError};
-pub use family::{AnyFilter, Combine, Family, Report, combine, encode, encode_with};
+pub use family::{AnyFilter, Combine, Family, Report, Slots, combine, encode, encode_with};
 pub use filters::blocked::{AtomicBlocked, Blocked};
 pub use filters::bloom::{AtomicBloom, Bloom, Measured};
+pub use filters::cuckoo::Cuckoo;
 pub use filters::exact::Exact;
 pub use hash::{Digest, Hashing, Key, Secret};
 pub use probing::{Positions, positions};

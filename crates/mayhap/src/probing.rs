@@ -29,6 +29,8 @@ pub enum Probing {
     Line,
     /// One bit in each lane of half a cache line, from the digest's first half.
     Split,
+    /// Two buckets and a fingerprint, from the digest's first half; the family `cuckoo`.
+    Cuckoo,
 }
 
 impl Probing {
@@ -40,6 +42,7 @@ impl Probing {
             Self::Scaled => 1,
             Self::Line => 2,
             Self::Split => 3,
+            Self::Cuckoo => 9,
         }
     }
 
@@ -51,6 +54,7 @@ impl Probing {
             1 => Some(Self::Scaled),
             2 => Some(Self::Line),
             3 => Some(Self::Split),
+            9 => Some(Self::Cuckoo),
             _ => None,
         }
     }

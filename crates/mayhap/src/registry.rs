@@ -13,6 +13,7 @@ use crate::wire::{Frame, Verify};
 pub static FAMILIES: &[&Family] = &[
     &filters::bloom::FAMILY,
     &filters::blocked::FAMILY,
+    &filters::cuckoo::FAMILY,
     &filters::exact::FAMILY,
     &filters::bitmap::FAMILY,
     #[cfg(feature = "std")]

@@ -7,8 +7,8 @@ use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
 use mayhap::{
-    AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Family, Filter, Hashing, Insert,
-    Insertion, Key, Layout, Secret, SharedInsert, Spec, combine, encode, open,
+    AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Cuckoo, Error, Family, Filter, Hashing,
+    Insert, Insertion, Key, Layout, Secret, SharedInsert, Spec, combine, encode, open,
 };
 use mayhap_eval::KeyKind;
 use proptest::prelude::*;
@@ -57,7 +57,8 @@ struct Pair {
 
 fn make(family: &Family) -> Box<dyn AnyFilter> {
     let Make::Empty(make) = family.make else { panic!("{}: another way to be made", family.name) };
-    // A bitmap has room for all keys. A filter is over-full long before, which must not cost a key.
+    // A bitmap has room for all keys. A filter is over-full long before, which must not cost a key; or it says that it
+    // is full, and has not changed.
     let probe = make(&Spec::sized(1, 0.01)).unwrap();
     let capacity = if probe.hashing() == Hashing::Integer { KEYS } else { 50 };
     make(&Spec::sized(capacity, 0.03)).unwrap()
@@ -88,6 +89,10 @@ impl Pair {
         *times = if self.family.can.exact { 1 } else { *times + 1 };
     }
 
+    fn file(&self) -> Vec<u8> {
+        encode(&*self.filter, Summing::Payload).to_vec()
+    }
+
     fn other(&self, numbers: &[u64]) -> Pair {
         let mut other = Pair::new(self.family);
         other.apply(&Operation::InsertMany(numbers.to_vec()));
@@ -98,15 +103,26 @@ impl Pair {
         match operation {
             Operation::Insert(number) => {
                 let digest = self.filter.hashing().digest(&self.key(*number));
-                let outcome = self.filter.as_insert().unwrap().insert_digest(digest).unwrap();
-                self.note(*number, outcome);
+                let before = self.filter.slots().map(|_| self.file());
+                match self.filter.as_insert().unwrap().insert_digest(digest) {
+                    Ok(outcome) => self.note(*number, outcome),
+                    Err(full) => {
+                        assert_eq!(full.inserted, 0);
+                        assert_eq!(Some(self.file()), before, "{full}: and yet it has changed");
+                    }
+                }
             }
             Operation::InsertMany(numbers) => {
                 let keys: Vec<Vec<u8>> = numbers.iter().map(|&number| self.key(number)).collect();
                 let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
                 let mut outcomes = Vec::new();
-                self.filter.insert_keys(&keys, &mut outcomes).unwrap();
-                assert_eq!(outcomes.len(), numbers.len());
+                match self.filter.insert_keys(&keys, &mut outcomes) {
+                    Ok(()) => assert_eq!(outcomes.len(), numbers.len()),
+                    Err(Error::Full(full)) if self.filter.slots().is_some() => {
+                        assert_eq!(outcomes.len() as u64, full.inserted);
+                    }
+                    Err(error) => panic!("{error}"),
+                }
                 numbers.iter().zip(outcomes).for_each(|(&number, outcome)| self.note(number, outcome));
             }
             Operation::Remove(number) => self.remove(*number),
@@ -136,7 +152,7 @@ impl Pair {
                 }
             }
             Operation::SaveAndOpen => {
-                let (file, report) = (encode(&*self.filter, Summing::Payload).to_vec(), self.filter.report());
+                let (file, report) = (self.file(), self.filter.report());
                 self.filter = open(file.into(), None).unwrap();
                 assert_eq!(self.filter.report(), report);
             }
@@ -146,6 +162,8 @@ impl Pair {
                     bloom.clear();
                 } else if let Some(blocked) = any.downcast_mut::<Blocked>() {
                     blocked.clear();
+                } else if let Some(cuckoo) = any.downcast_mut::<Cuckoo>() {
+                    cuckoo.clear();
                 } else {
                     self.filter = make(self.family);
                 }
@@ -184,6 +202,15 @@ impl Pair {
         }
         if self.family.can.exact {
             assert_eq!(report.estimated_len, Some(self.model.len() as f64));
+        }
+        if let Some(slots) = self.filter.slots() {
+            assert_eq!(slots.used, self.model.values().sum::<u64>());
+        }
+        if let Some(count) = self.filter.as_count().filter(|_| self.filter.slots().is_some()) {
+            for (&number, &times) in &self.model {
+                let digest = self.filter.hashing().digest(&self.key(number));
+                assert!(count.count_digest(digest) >= times, "{number} is in {times} times");
+            }
         }
     }
 }

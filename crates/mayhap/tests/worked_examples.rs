@@ -255,6 +255,16 @@ fn a_full_filter_says_what_to_do() {
         full(Limit::NotAnInteger),
         "this set holds integers, and the key is not one (8 little-endian bytes)",
     );
+    says(
+        full(Limit::Slots { capacity: 1000, used: 1030, slots: 1056 }),
+        "the filter is full: 1030 of 1056 slots are taken and there is no room for this key; it was made for 1000 \
+         keys; build a larger one",
+    );
+    says(
+        full(Limit::Copies { most: 8 }),
+        "the key is in 8 times already, or others are that look the same, and more do not fit; insert each key once \
+         (mayhap dedup drops repeats), or use a family that counts",
+    );
 }
 
 #[test]
@@ -273,6 +283,20 @@ fn a_mismatch_names_the_first_difference() {
         "secrets differ: the ids are 000000000000000a and 000000000000000b",
     );
     says(M::Memory { bytes: 4096 }, "4096 bytes of memory are needed for the result and were not granted");
+    says(
+        M::Buckets { ours: 58, theirs: 60 },
+        "numbers of buckets differ: 58 and 60; build both with the same -n",
+    );
+    says(
+        M::Fingerprints { ours: 10, theirs: 13 },
+        "lengths of fingerprints differ: 10 and 13 bits; build both with the same -n and -p",
+    );
+    let limit = Limit::Slots { capacity: 10, used: 20, slots: 24 };
+    says(
+        M::Full(Full { limit, inserted: 0 }),
+        "the keys of both do not fit: the filter is full: 20 of 24 slots are taken and there is no room for this key; \
+         it was made for 10 keys; build a larger one",
+    );
 }
 
 #[test]
@@ -389,6 +413,14 @@ fn a_refused_spec_says_the_limit_and_the_way_out() {
         "that many bits take 3 words with nothing behind the last bit; found 2",
     );
     says(S::Hashing { asked: "integer" }, "the family cannot work with the hash function integer");
+    says(
+        S::NoProbes { asked: 7 },
+        "7 probes were asked for, and this family has no probes to choose; leave them out",
+    );
+    says(
+        S::Fingerprint { asked: 3 },
+        "fingerprints of 3 bits were asked for; a cuckoo filter has 4 to 32, and 5 to 32 in the layout compact",
+    );
     says(S::Memory { bytes: 8 }, "8 bytes of memory were asked for and not granted; ask for fewer bits");
     says(Error::Unsupported { family: "bloom", operation: "remove" }, "the family bloom cannot remove");
 }

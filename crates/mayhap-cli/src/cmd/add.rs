@@ -9,13 +9,14 @@ use mayhap_store::{Access, UpdateError, open, update};
 
 use crate::YES;
 use crate::args::{Common, KeyArgs};
-use crate::cmd::build::{hash_all, insert_all, warn_if_over_capacity};
+use crate::cmd::build::{hash_all, insert_all, threads_for, warn_if_over_capacity};
 use crate::keys::Kind;
 use crate::report;
 
 /// Add keys to a filter file, in place
 ///
-/// The file is locked meanwhile: of two writers none loses a key. Nothing is added if a record is bad.
+/// The file is locked meanwhile: of two writers none loses a key. Nothing is added if a record is bad or a key finds no
+/// room.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The filter file
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     need(path, family, "insert", |family| family.can.inserts)?;
     check_kind(path, hashing, family, &args.keys)?;
     let inputs = args.keys.inputs(&args.files);
-    let spool = hash_all(&inputs, &args.keys.selector(), hashing, common)?;
+    let spool = hash_all(&inputs, &args.keys.selector(), hashing, threads_for(family, common), common)?;
     let keys = spool.len();
 
     let change = |filter: &mut dyn AnyFilter| {

@@ -25,7 +25,7 @@ use crate::report;
 /// afterwards by `mayhap fold`, without its keys.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap build -o bad.mayhap blocklist.txt.gz\n  \
-zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
+zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
 pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -53,7 +53,10 @@ pub(crate) struct Args {
     /// The fastest filter, for some more bits: the family blocked in the layout fastest
     #[arg(long, conflicts_with_all = ["family", "exact", "layout"])]
     fastest: bool,
-    /// How it is laid out, if the family has a choice: compact or fastest [default: compact]
+    /// Keys can be removed again: the family cuckoo
+    #[arg(long, conflicts_with_all = ["family", "exact", "fastest"])]
+    removable: bool,
+    /// How it is laid out, if the family has a choice: compact or fastest [default: compact, of cuckoo fastest]
     #[arg(long, value_name = "NAME", value_parser = layout_name, conflicts_with = "exact")]
     layout: Option<Layout>,
     /// Round the size up, by at most 1%, to one with many divisors, so that `mayhap fold` can shrink it later
@@ -95,6 +98,7 @@ impl Args {
         match self.family {
             Some(family) => Choice::Family(family),
             None if self.fastest => Choice::Family(&mayhap::filters::blocked::FAMILY),
+            None if self.removable => Choice::Family(&mayhap::filters::cuckoo::FAMILY),
             None if self.exact && self.keys.kind == Kind::U64 => Choice::Integers,
             None if self.exact => Choice::Family(&mayhap::filters::exact::FAMILY),
             None => Choice::Family(&mayhap::filters::bloom::FAMILY),
@@ -149,11 +153,11 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let filter = match args.choice() {
         Choice::Family(family) if is_of_integers(family) => {
             need_integers(args, family)?;
-            let spool = hash_all(&inputs, &selector, Hashing::Integer, common)?;
+            let spool = hash_all(&inputs, &selector, Hashing::Integer, common.threads(), common)?;
             integers(args, spool, Some(family))?
         }
         Choice::Integers => {
-            let spool = hash_all(&inputs, &selector, Hashing::Integer, common)?;
+            let spool = hash_all(&inputs, &selector, Hashing::Integer, common.threads(), common)?;
             integers(args, spool, None)?
         }
         Choice::Family(family) => {
@@ -165,12 +169,17 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
                 drop(progress);
                 in_one_pass(&args.spec(records), family, &inputs, &selector, common)?
             } else {
-                let spool = hash_all(&inputs, &selector, Hashing::Xxh3 { seed: args.seed }, common)?;
+                let (hashing, threads) = (Hashing::Xxh3 { seed: args.seed }, threads_for(family, common));
+                let spool = hash_all(&inputs, &selector, hashing, threads, common)?;
                 from_spool(&args.spec(spool.len()), family, spool)?
             }
         }
     };
     write(&args.output, &*filter)?;
+    if args.removable {
+        common
+            .say(format_args!("--removable: the family {}, whose keys can be removed", filter.family().name));
+    }
     describe(args, common, &*filter)?;
     Ok(YES)
 }
@@ -263,16 +272,24 @@ pub(crate) fn insert_all(filter: &mut dyn AnyFilter, digests: &[Digest]) -> Resu
     Ok(outcomes.iter().filter(|&&outcome| outcome == Insertion::New).count() as u64)
 }
 
-/// The digests of all keys, in any order.
+/// How many threads may hash the keys of a filter. Where a fingerprint lies in its slots depends on those before it: such
+/// a filter gets its keys in order, from one thread, so that the same input gives the same bytes.
+pub(crate) fn threads_for(family: &'static Family, common: &Common) -> usize {
+    let has_slots = empty(&Spec::sized(1, 0.5), family).is_ok_and(|filter| filter.slots().is_some());
+    if has_slots { 1 } else { common.threads() }
+}
+
+/// The digests of all keys; from one thread in order, from several in any.
 pub(crate) fn hash_all(
     inputs: &Inputs,
     selector: &Selector,
     hashing: Hashing,
+    threads: usize,
     common: &Common,
 ) -> Result<Spool> {
     let progress = common.progress("hashing", inputs);
     let spool = Mutex::new(Spool::new());
-    inputs.in_parallel(common.threads(), &progress, Vec::new, |digests, chunk| {
+    inputs.in_parallel(threads, &progress, Vec::new, |digests, chunk| {
         selector.digests(chunk, hashing, digests)?;
         let mut spool = spool.lock().unwrap_or_else(PoisonError::into_inner);
         spool.push(digests).context("cannot write to the folder for temporary files (TMPDIR)")

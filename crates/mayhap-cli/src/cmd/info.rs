@@ -29,7 +29,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let opened = open(&args.filter, access, None)?;
     let (filter, checked) = (&*opened.filter, opened.checked);
     let report = filter.report();
-    let hashing = filter.hashing();
+    let (hashing, slots) = (filter.hashing(), filter.slots());
     let per_key = report.estimated_len.filter(|&len| len >= 1.0).map(|len| report.bits as f64 / len);
     let seed = hashing.seed().map(|seed| format!("{seed:016x}"));
     if args.json {
@@ -45,6 +45,9 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             "bits_per_key": per_key,
             "probes": report.probes,
             "fill": report.fill,
+            "slots": slots.map(|slots| slots.slots),
+            "load": slots.map(|slots| slots.load()),
+            "evictions": slots.and_then(|slots| slots.evictions),
             "fpr_asked": report.fpr_asked,
             "fpr_now": report.fpr_now,
             "fpr_at_capacity": report.fpr_at_capacity,
@@ -85,8 +88,14 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     if let Some(probes) = report.probes {
         pairs.push(("probes", probes.to_string()));
     }
+    if let Some(slots) = slots {
+        let (used, all) = (report::grouped(slots.used), report::grouped(slots.slots));
+        pairs.push(("load", format!("{}, {used} of {all} slots", report::percent(slots.load()))));
+        pairs.extend(slots.evictions.map(|evictions| ("evictions", report::grouped(evictions))));
+    } else {
+        pairs.push(("fill", report::percent(report.fill)));
+    }
     pairs.extend([
-        ("fill", report::percent(report.fill)),
         ("rate asked", report::rate(report.fpr_asked)),
         ("rate now", report::rate(report.fpr_now)),
         ("at capacity", report::rate(report.fpr_at_capacity)),

@@ -8,12 +8,13 @@ use mayhap_store::{Access, open, update};
 
 use crate::args::{Common, KeyArgs};
 use crate::cmd::add::{check_kind, need, unwrap_update};
-use crate::cmd::build::hash_all;
+use crate::cmd::build::{hash_all, threads_for};
 use crate::{NO, YES, report};
 
 /// Remove keys from a filter file
 ///
-/// Exit status 1 if some were not in.
+/// Exit status 1 if some were not in. Remove only what was added: a filter that is no exact set may otherwise lose another
+/// key, with about its false-positive rate. A key that was added several times is removed one time for each record.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The filter file
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     need(path, family, "remove", |family| family.can.removes)?;
     check_kind(path, hashing, family, &args.keys)?;
     let inputs = args.keys.inputs(&args.files);
-    let spool = hash_all(&inputs, &args.keys.selector(), hashing, common)?;
+    let spool = hash_all(&inputs, &args.keys.selector(), hashing, threads_for(family, common), common)?;
     let keys = spool.len();
 
     let change = |filter: &mut dyn AnyFilter| {

@@ -4,6 +4,7 @@
 pub mod bitmap;
 pub mod blocked;
 pub mod bloom;
+pub mod cuckoo;
 pub mod exact;
 #[cfg(feature = "std")]
 pub mod roaring;
