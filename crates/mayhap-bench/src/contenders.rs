@@ -43,8 +43,13 @@ pub(crate) enum Role {
 /// The peers that the bars are written against.
 pub(crate) const AGAINST: [&str; 2] = [SBBF, FASTBLOOM];
 
+/// The same for filters that remove.
+pub(crate) const AGAINST_REMOVING: [&str; 2] = [QFILTER, CUCKOOFILTER];
+
 const SBBF: &str = "sbbf foldhash";
 const FASTBLOOM: &str = "fastbloom foldhash";
+pub(crate) const QFILTER: &str = "qfilter foldhash";
+pub(crate) const CUCKOOFILTER: &str = "cuckoofilter foldhash";
 pub(crate) const LINES: &str = "limit lines";
 pub(crate) const PROBES: &str = "limit probes";
 
@@ -65,18 +70,23 @@ pub(crate) trait Filled<K> {
 
     /// Its bytes, as it says itself.
     fn bytes(&self) -> Option<u64>;
+
+    /// Removes these keys, each once, and says of how many it had one; `None` if it cannot remove.
+    fn remove(&mut self, keys: &[K]) -> Option<u64>;
 }
 
-struct Held<F, A, B> {
+struct Held<F, A, B, R> {
     filter: F,
     ask: A,
     bytes: B,
+    remove: R,
 }
 
-impl<K, F, A, B> Filled<K> for Held<F, A, B>
+impl<K, F, A, B, R> Filled<K> for Held<F, A, B, R>
 where
     A: Fn(&F, &[K]) -> u64,
     B: Fn(&F) -> Option<u64>,
+    R: Fn(&mut F, &[K]) -> Option<u64>,
 {
     fn ask(&self, keys: &[K]) -> u64 {
         (self.ask)(&self.filter, keys)
@@ -84,6 +94,10 @@ where
 
     fn bytes(&self) -> Option<u64> {
         (self.bytes)(&self.filter)
+    }
+
+    fn remove(&mut self, keys: &[K]) -> Option<u64> {
+        (self.remove)(&mut self.filter, keys)
     }
 }
 
@@ -95,8 +109,41 @@ fn slices<'k, K: BenchKey + 'k, F: 'k>(
     ask: impl Fn(&F, &[K]) -> u64 + Copy + 'k,
     bytes: impl Fn(&F) -> Option<u64> + Copy + 'k,
 ) -> Contender<'k, K> {
-    let fill: Fill<'k, K> = Box::new(move |keys| Box::new(Held { filter: fill(keys), ask, bytes }));
+    removing_slices(name, role, fill, ask, bytes, |_, _| None)
+}
+
+/// The same for one that also removes.
+fn removing_slices<'k, K: BenchKey + 'k, F: 'k>(
+    name: &'static str,
+    role: Role,
+    fill: impl Fn(&[K]) -> F + 'k,
+    ask: impl Fn(&F, &[K]) -> u64 + Copy + 'k,
+    bytes: impl Fn(&F) -> Option<u64> + Copy + 'k,
+    remove: impl Fn(&mut F, &[K]) -> Option<u64> + Copy + 'k,
+) -> Contender<'k, K> {
+    let fill: Fill<'k, K> = Box::new(move |keys| Box::new(Held { filter: fill(keys), ask, bytes, remove }));
     Contender { name, role, fill }
+}
+
+/// A contender that takes, is asked and removes keys one by one.
+fn removing_singles<'k, K: BenchKey + 'k, F: 'k>(
+    name: &'static str,
+    make: impl Fn() -> F + 'k,
+    insert: impl Fn(&mut F, K) + 'k,
+    contains: impl Fn(&F, K) -> bool + Copy + 'k,
+    bytes: impl Fn(&F) -> Option<u64> + Copy + 'k,
+    remove: impl Fn(&mut F, K) -> bool + Copy + 'k,
+) -> Contender<'k, K> {
+    let fill = move |keys: &[K]| {
+        let mut filter = make();
+        keys.iter().for_each(|&key| insert(&mut filter, key));
+        filter
+    };
+    let ask = move |filter: &F, keys: &[K]| keys.iter().filter(|&&key| contains(filter, key)).count() as u64;
+    let remove = move |filter: &mut F, keys: &[K]| {
+        Some(keys.iter().filter(|&&key| remove(filter, key)).count() as u64)
+    };
+    removing_slices(name, Role::Peer, fill, ask, bytes, remove)
 }
 
 /// A peer that is built from all keys at once and asked one by one.
@@ -152,6 +199,7 @@ fn count_batches<K>(keys: &[K], mut ask: impl FnMut(&[K], &mut Vec<bool>)) -> u6
 pub(crate) fn table<'k, K: BenchKey + 'k>(task: Task) -> Vec<Contender<'k, K>> {
     let mut table = ours(task);
     table.extend(blocked(task));
+    table.extend(cuckoo(task));
     table.extend(bloom_peers(task));
     table.extend(slot_peers(task));
     table.extend(static_peers(task));
@@ -224,6 +272,53 @@ fn blocked<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<
                         count_batches(keys, |batch, hits| blocked.contains_all(batch, hits))
                     },
                     bytes,
+                ),
+            ]
+        })
+        .collect()
+}
+
+/// The family `cuckoo` in both layouts, one key at a time and by its batch methods.
+fn cuckoo<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<'k, K>> {
+    use mayhap::{Cuckoo, Layout};
+
+    let layouts = [
+        ("mayhap cuckoo", "mayhap cuckoo batch", Layout::Fastest),
+        ("mayhap cuckoo compact", "mayhap cuckoo compact batch", Layout::Compact),
+    ];
+    let bytes = |cuckoo: &Cuckoo| Some(cuckoo.size_in_bytes());
+    layouts
+        .into_iter()
+        .flat_map(|(single, batch, layout)| {
+            let make =
+                move || Cuckoo::from_spec(&Spec::sized(keys, fpr).with_layout(layout)).expect("memory");
+            [
+                removing_singles(
+                    single,
+                    make,
+                    |cuckoo, key| {
+                        cuckoo.insert(key).expect("made for so many");
+                    },
+                    |cuckoo, key| cuckoo.contains(key),
+                    bytes,
+                    |cuckoo, key| cuckoo.remove(key),
+                )
+                .ours(LINES),
+                removing_slices(
+                    batch,
+                    Role::Ours { floor: LINES },
+                    move |keys| {
+                        let mut cuckoo = make();
+                        cuckoo.insert_all(keys).expect("made for so many");
+                        cuckoo
+                    },
+                    |cuckoo: &Cuckoo, keys| {
+                        count_batches(keys, |batch, hits| cuckoo.contains_all(batch, hits))
+                    },
+                    bytes,
+                    |cuckoo: &mut Cuckoo, keys| {
+                        Some(count_batches(keys, |batch, removed| cuckoo.remove_all(batch, removed)))
+                    },
                 ),
             ]
         })
@@ -349,7 +444,7 @@ fn slot_peers<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contend
     let n = keys as usize;
     let mut table = Vec::new();
     if has_bmi2() {
-        table.push(singles(
+        table.push(removing_singles(
             "qfilter",
             move || qfilter::Filter::new(keys, fpr).expect("a size that it supports"),
             |filter, key| {
@@ -357,29 +452,32 @@ fn slot_peers<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contend
             },
             |filter, key| filter.contains(key),
             |filter| Some(filter.memory_usage() as u64),
+            |filter, key| filter.remove(key),
         ));
-        table.push(singles(
-            "qfilter foldhash",
+        table.push(removing_singles(
+            QFILTER,
             move || qfilter::Filter::new_with_hasher(keys, fpr, foldhash()).expect("a size that it supports"),
             |filter, key| {
                 filter.insert(key).expect("made for so many");
             },
             |filter, key| filter.contains(key),
             |filter| Some(filter.memory_usage() as u64),
+            |filter, key| filter.remove(key),
         ));
     }
     table.extend([
         cuckoofilter::<K, DefaultHasher>("cuckoofilter", n),
-        cuckoofilter::<K, Fold>("cuckoofilter foldhash", n),
-        singles(
+        cuckoofilter::<K, Fold>(CUCKOOFILTER, n),
+        removing_singles(
             "autoscale_cuckoo_filter",
             move || autoscale_cuckoo_filter::CuckooFilter::<K>::new(n, fpr),
             |filter, key| filter.add::<K>(&key),
             |filter, key| filter.contains::<K>(&key),
             |filter| Some(filter.bytes() as u64),
+            |filter, key| filter.remove::<K>(&key),
         ),
         // Exact, at its price: of URLs the table holds the references, and the text is not counted.
-        singles(
+        removing_singles(
             "hashbrown foldhash",
             move || hashbrown::HashSet::<K, FixedState>::with_capacity_and_hasher(n, foldhash()),
             |set, key| {
@@ -387,6 +485,7 @@ fn slot_peers<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contend
             },
             |set, key| set.contains(&key),
             |set| Some(set.allocation_size() as u64),
+            |set, key| set.remove(&key),
         ),
     ]);
     table
@@ -406,7 +505,7 @@ fn cuckoofilter<'k, K: BenchKey + 'k, H: Hasher + Default + 'k>(
     name: &'static str,
     n: usize,
 ) -> Contender<'k, K> {
-    singles(
+    removing_singles(
         name,
         move || cuckoofilter::CuckooFilter::<H>::with_capacity(n),
         |filter, key| {
@@ -414,6 +513,7 @@ fn cuckoofilter<'k, K: BenchKey + 'k, H: Hasher + Default + 'k>(
         },
         |filter, key| filter.contains(&key),
         |filter| Some(filter.memory_usage() as u64),
+        |filter, key| filter.delete(&key),
     )
 }
 
@@ -584,7 +684,7 @@ mod tests {
                 assert!(!contender.name.contains(','), "{}", contender.name);
                 assert_eq!(table.iter().filter(|other| other.name == contender.name).count(), 1);
             }
-            for name in AGAINST {
+            for name in AGAINST.into_iter().chain(AGAINST_REMOVING) {
                 assert!(table.iter().any(|contender| contender.name == name), "{name}");
             }
         }

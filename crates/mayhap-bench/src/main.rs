@@ -6,6 +6,7 @@
 
 mod build_file;
 mod contenders;
+mod cuckoo;
 mod keys;
 mod limits;
 mod machine;
@@ -55,11 +56,19 @@ fn main() -> Result<()> {
         Command::Run(options) => options,
     };
     if memory::is_steady() {
-        return filters(&options);
+        if options.filters {
+            filters(&options)?;
+        }
+        if options.cuckoo {
+            cuckoo::run(&options)?;
+        }
+        return Ok(());
     }
     println!("{}\n", machine::description());
     if options.filters {
         check_names(&options)?;
+    }
+    if options.filters || options.cuckoo {
         memory::run_steady()?;
     }
     if options.threads {

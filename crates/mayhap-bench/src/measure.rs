@@ -42,10 +42,12 @@ pub(crate) enum Operation {
     Miss,
     /// One or the other, as a coin says.
     Half,
+    /// All keys out again, where the filter can.
+    Remove,
 }
 
 impl Operation {
-    pub(crate) const ALL: [Self; 4] = [Self::Insert, Self::Hit, Self::Miss, Self::Half];
+    pub(crate) const ALL: [Self; 5] = [Self::Insert, Self::Hit, Self::Miss, Self::Half, Self::Remove];
 
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -53,6 +55,7 @@ impl Operation {
             Self::Hit => "hit",
             Self::Miss => "miss",
             Self::Half => "half",
+            Self::Remove => "remove",
         }
     }
 }
@@ -66,7 +69,7 @@ pub(crate) struct Time {
 }
 
 /// The times of one round, in the order of [`Operation::ALL`].
-type Round = [Option<Time>; 4];
+type Round = [Option<Time>; 5];
 
 /// Everything that was found about one contender in one task.
 pub(crate) struct Row {
@@ -144,7 +147,7 @@ fn run_once<K: BenchKey>(plan: Plan, contender: &Contender<'_, K>, keys: &KeySet
             row.resident_bits_per_key = row.resident_bits_per_key.into_iter().chain(grown).reduce(f64::max);
         }
     }
-    let filter = filled.expect("at least one pass");
+    let mut filter = filled.expect("at least one pass");
     let insert = filling.per_key(plan.keys * passes);
 
     let ask = |keys: &[K]| {
@@ -155,7 +158,7 @@ fn run_once<K: BenchKey>(plan: Plan, contender: &Contender<'_, K>, keys: &KeySet
     let (hit, hits) = ask(&keys.present[..plan.probes]);
     let (miss, _) = ask(&keys.absent[..plan.probes]);
     let (half, _) = ask(&keys.half);
-    row.rounds.push([is_filter.then_some(insert), Some(hit), Some(miss), Some(half)]);
+    let times = [is_filter.then_some(insert), Some(hit), Some(miss), Some(half)];
     row.bits_per_key = filter.bytes().map(per_key);
     if is_filter {
         let lost = plan.probes as u64 - hits;
@@ -164,6 +167,11 @@ fn run_once<K: BenchKey>(plan: Plan, contender: &Contender<'_, K>, keys: &KeySet
             row.fpr = Some(fpr(&*filter, &keys.absent));
         }
     }
+    // The last question: one pass, since nothing is left for a second.
+    let mut watch = Stopwatch::default();
+    let removed = watch.time(|| filter.remove(black_box(&keys.present)));
+    let [insert, hit, miss, half] = times;
+    row.rounds.push([insert, hit, miss, half, removed.map(|_| watch.per_key(plan.keys))]);
 }
 
 /// Not timed, and over all absent keys.
@@ -173,13 +181,13 @@ fn fpr<K>(filter: &dyn Filled<K>, absent: &[K]) -> f64 {
 
 /// CPU time and wall time together, added up over passes.
 #[derive(Default)]
-struct Stopwatch {
+pub(crate) struct Stopwatch {
     cpu: f64,
     wall: f64,
 }
 
 impl Stopwatch {
-    fn time<T>(&mut self, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn time<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let (wall, cpu) = (Instant::now(), cpu_time());
         let result = black_box(work());
         self.cpu += cpu_time() - cpu;
@@ -187,7 +195,13 @@ impl Stopwatch {
         result
     }
 
-    fn per_key(&self, keys: u64) -> Time {
+    /// Adds what another one has measured.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.cpu += other.cpu;
+        self.wall += other.wall;
+    }
+
+    pub(crate) fn per_key(&self, keys: u64) -> Time {
         Time { cpu: self.cpu / keys as f64, wall: self.wall / keys as f64 }
     }
 }

@@ -8,14 +8,15 @@ use crate::Size;
 use crate::keys::Kind;
 
 pub(crate) const USAGE: &str = "\
-usage: mayhap-bench [filters] [threads] [build-file] [options]
+usage: mayhap-bench [filters] [cuckoo] [threads] [build-file] [options]
 
   filters            filters against their peers and against physical limits
   threads            two threads that fill one filter of 100 million keys, against one
+  cuckoo             filters that remove, 10 million u64 keys at 12 bits, and the last percent of inserts
   build-file         `mayhap build` against `wc -l` and one pass of hashing
                      without any of them, all run
 
-options, all but --quick for `filters`:
+options, for `filters`; for `cuckoo` --repetitions, --csv and --quick:
   --keys 1M,10M      numbers of keys (100k,1M,10M unless said; 100M takes 10 GB and long)
   --kind u64,url     kinds of keys (both)
   --fpr 1%,0.1%      false-positive rates to ask for (both)
@@ -39,6 +40,7 @@ pub(crate) enum Command {
 pub(crate) struct Options {
     pub(crate) filters: bool,
     pub(crate) threads: bool,
+    pub(crate) cuckoo: bool,
     pub(crate) build_file: bool,
     pub(crate) size: Size,
     pub(crate) keys: Vec<u64>,
@@ -55,7 +57,7 @@ const MOST_KEYS: u64 = 10_000_000_000;
 pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Command> {
     let mut arguments = arguments.into_iter();
     let mut quick = false;
-    let (mut filters, mut threads, mut build_file) = (false, false, false);
+    let (mut filters, mut cuckoo, mut threads, mut build_file) = (false, false, false, false);
     let (mut keys, mut kinds, mut rates, mut only) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut repetitions, mut csv) = (None, None);
     while let Some(argument) = arguments.next() {
@@ -63,6 +65,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
         match argument.as_str() {
             "filters" => filters = true,
             "threads" => threads = true,
+            "cuckoo" => cuckoo = true,
             "build-file" => build_file = true,
             "--quick" => quick = true,
             "--list" => return Ok(Command::List),
@@ -86,9 +89,10 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
     if rates.is_empty() {
         rates = vec![0.01, 0.001];
     }
-    let all = !(filters || threads || build_file);
+    let all = !(filters || cuckoo || threads || build_file);
     Ok(Command::Run(Options {
         filters: filters || all,
+        cuckoo: cuckoo || all,
         threads: threads || all,
         build_file: build_file || all,
         size,
@@ -157,10 +161,13 @@ mod tests {
     #[test]
     fn without_a_name_everything_runs() {
         let read = options("--quick");
-        assert!(read.filters && read.build_file && read.size.quick);
+        assert!(read.filters && read.cuckoo && read.build_file && read.size.quick);
         assert_eq!((read.keys, read.repetitions), (vec![10_000], 1));
         assert_eq!(options("").repetitions, 5);
-        assert!(options("build-file").build_file && !options("build-file").filters);
+        let read = options("build-file");
+        assert!(read.build_file && !read.filters && !read.cuckoo);
+        let read = options("cuckoo");
+        assert!(read.cuckoo && !read.filters && !read.build_file);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use mayhap_eval::median;
 
-use crate::contenders::{AGAINST, LINES, Role};
+use crate::contenders::{AGAINST, AGAINST_REMOVING, LINES, Role};
 use crate::machine;
 use crate::measure::{Operation, Row, Rows, Time};
 
@@ -50,8 +50,8 @@ pub(crate) fn print_table(rows: &Rows) {
     }
     println!("{}: ns of CPU time per key, median (least); rounds: {}", heading(rows), rows.plan.rounds);
     println!(
-        "  {:28} {:>15} {:>15} {:>15} {:>15} {:>9} {:>9} {:>8} {:>6} {:>5}",
-        "", "insert", "hit", "miss", "half", "wall/cpu", "bits/key", "fpr", "waste", "lost"
+        "  {:28} {:>15} {:>15} {:>15} {:>15} {:>15} {:>9} {:>9} {:>8} {:>6} {:>5}",
+        "", "insert", "hit", "miss", "half", "remove", "wall/cpu", "bits/key", "fpr", "waste", "lost"
     );
     for row in &rows.rows {
         print!("  {:28}", row.name);
@@ -104,7 +104,8 @@ pub(crate) fn print_ratios(results: &[Rows]) {
     for rows in results {
         println!("{}", heading(rows));
         for row in rows.rows.iter().filter(is_ours) {
-            for name in AGAINST {
+            let removes = !row.times(Operation::Remove).is_empty();
+            for name in if removes { AGAINST_REMOVING } else { AGAINST } {
                 if let Some(peer) = rows.rows.iter().find(|other| other.name == name) {
                     let gain = |operation| ratio(&cpu(peer, operation), &cpu(row, operation));
                     print_ratio(row, peer, &Operation::ALL, gain);
@@ -143,7 +144,7 @@ fn against_floor(rows: &Rows, row: &Row) {
     let Some(best) = limits.min_by(|a, b| typical(a).total_cmp(&typical(b))) else { return };
     // All probes of a classic filter are the floor of what needs them all; a miss stops early.
     let operations: &[Operation] =
-        if floor == LINES { &Operation::ALL } else { &[Operation::Insert, Operation::Hit] };
+        if floor == LINES { &Operation::ALL[..4] } else { &[Operation::Insert, Operation::Hit] };
     print_ratio(row, best, operations, |operation| {
         let limit = if operation == Operation::Insert { Operation::Hit } else { operation };
         ratio(&cpu(row, operation), &cpu(best, limit))

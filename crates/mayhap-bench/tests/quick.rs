@@ -52,6 +52,9 @@ fn every_contender_runs_and_keeps_its_promise() {
 
     let csv = fs::read_to_string(&csv).unwrap();
     let lines = read(&csv);
+    let removals =
+        |name: &str| lines.iter().filter(|line| line.contender == name && line.operation == "remove").count();
+    assert_eq!(["mayhap cuckoo batch", "qfilter foldhash", "mayhap bloom"].map(removals), [4, 4, 0]);
     for name in ["mayhap bloom", "sbbf foldhash", "fastbloom foldhash", "limit lines loop"] {
         let hits = lines.iter().filter(|line| line.contender == name && line.operation == "hit");
         assert_eq!(hits.count(), 4, "{name}: two kinds of keys at two rates");
@@ -65,6 +68,17 @@ fn every_contender_runs_and_keeps_its_promise() {
         assert_eq!(lost, 0, "{} denied a key that was inserted", line.contender);
         // 10 false positives are expected at the lower rate; 40 never come by chance.
         assert!(fpr <= 4.0 * line.asked, "{} errs at {fpr}, asked {}", line.contender, line.asked);
+    }
+}
+
+#[test]
+fn the_last_inserts_of_a_cuckoo_filter_are_timed() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_mayhap-bench")).args(["cuckoo", "--quick"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    for part in ["fpr asked 0.186%", "mayhap cuckoo batch", "vs cuckoofilter foldhash", "last 1%"] {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
     }
 }
 

@@ -47,6 +47,23 @@ fn every_family_takes_keys() {
 }
 
 #[test]
+fn a_full_filter_refuses_all_and_keeps_what_it_has() {
+    let folder = Folder::new();
+    folder.mayhap("build -o f --removable -n 1000").input(lines("", 900)).run().ends(0);
+    let before = folder.read("f");
+    folder
+        .mayhap("add f")
+        .input(lines("more-", 1000))
+        .run()
+        .ends(2)
+        .prints("")
+        .says("of 1056 slots are taken and there is no room for this key; it was made for 1000 keys; build a larger one");
+    assert!(folder.read("f") == before);
+    folder.mayhap("add f").input(lines("more-", 100)).run().ends(0);
+    folder.mayhap("check -c f").input(lines("", 900)).run().ends(0).prints("900\n");
+}
+
+#[test]
 fn an_overfull_filter_is_warned_about() {
     let folder = Folder::new();
     folder.mayhap("build -o f -n 10").input("a\n").run().ends(0);

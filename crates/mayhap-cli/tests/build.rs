@@ -75,6 +75,9 @@ fn the_family_follows_from_what_is_asked() {
         ("dense --family dleft", "dleft"),
         ("dense --family spectral", "spectral"),
         ("dense --counts", "spectral"),
+        ("dense --family cuckoo", "cuckoo"),
+        ("dense --removable", "cuckoo"),
+        ("dense --removable --layout compact", "cuckoo"),
     ];
     for (arguments, family) in cases {
         let built = folder.mayhap(&format!("build -o f --json {arguments}")).run().ends(0);
@@ -94,6 +97,51 @@ fn the_family_follows_from_what_is_asked() {
         .ends(2)
         .says_only("mayhap: the family bitmap holds integers; say --as u64");
     folder.mayhap("build -o g --exact --family bloom dense").run().ends(2).says("cannot be used with");
+    assert!(!folder.path("g").exists());
+}
+
+#[test]
+fn removable_takes_cuckoo_and_says_so() {
+    let folder = Folder::new();
+    let keys = lines("key-", 20_000);
+    folder.write("keys", &keys);
+    for (layout, size) in [("fastest", "25.70"), ("compact", "23.13")] {
+        let built =
+            folder.mayhap(&format!("build -o f --removable --layout {layout} keys")).run().ends(0).prints("");
+        let said = format!(
+            "mayhap: --removable: the family cuckoo, whose keys can be removed\n\
+             mayhap: f: cuckoo ({layout}) with 20,000 keys in {size} KiB; false-positive rate now 0.74"
+        );
+        assert!(built.err.starts_with(&said), "{}", built.err);
+        folder.mayhap("check -c f keys").run().ends(0).prints("20000\n");
+    }
+    // Where a key lies depends on those before it, and still the threads do not matter; nor does the way in.
+    folder.mayhap("build -o one --removable keys --threads 1 --quiet").run().ends(0).stays_quiet();
+    for threads in [2, 8] {
+        folder.mayhap(&format!("build -o many --removable keys --threads {threads}")).run().ends(0);
+        assert!(folder.read("many") == folder.read("one"), "{threads} threads");
+        folder.mayhap(&format!("build -o many --removable --threads {threads}")).input(&keys).run().ends(0);
+        assert!(folder.read("many") == folder.read("one"), "{threads} threads, a stream");
+    }
+    for arguments in ["--removable --family bloom", "--removable --exact", "--removable --fastest"] {
+        folder.mayhap(&format!("build -o g {arguments} keys")).run().ends(2).says("cannot be used with");
+    }
+    folder.mayhap("build -o g --removable --probes 7 keys").run().ends(2).says_only(
+        "mayhap: 7 probes were asked for, and this family has no probes to choose; leave them out",
+    );
+    assert!(!folder.path("g").exists());
+}
+
+/// One line nine times over is one too many, and says what to do.
+#[test]
+fn a_removable_filter_takes_eight_copies() {
+    let folder = Folder::new();
+    let repeated = |times: usize| "again\n".repeat(times) + &lines("", 5000);
+    folder.mayhap("build -o f --removable").input(repeated(8)).run().ends(0);
+    folder.mayhap("build -o g --removable").input(repeated(9)).run().ends(2).prints("").says_only(
+        "mayhap: the key is in 8 times already, or others are that look the same, and more do not fit; insert each \
+         key once (mayhap dedup drops repeats), or use a family that counts",
+    );
     assert!(!folder.path("g").exists());
 }
 
@@ -145,7 +193,7 @@ fn a_layout_that_the_family_lacks_is_refused() {
         ["", "--family bloom", "--family exact", "--family bitmap --as u64", "--family roaring --as u64"]
     {
         folder.mayhap(&format!("build -o f --layout fastest {arguments} keys")).run().ends(2).prints("").says_only(
-            "mayhap: the layout fastest was asked for, and this family has no choice of layouts; the family blocked has",
+            "mayhap: the layout fastest was asked for, and this family has no choice of layouts; blocked and cuckoo have",
         );
     }
     folder

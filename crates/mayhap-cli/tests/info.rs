@@ -138,6 +138,37 @@ fn counters_are_described_with_those_that_are_saturated() {
 }
 
 #[test]
+fn slots_are_reported_where_there_are_some() {
+    let folder = Folder::new();
+    folder.mayhap("build -o f --removable -p 0.1%").input(lines("", 1000)).run().ends(0);
+    let info = folder.mayhap("info --json f").run().ends(0).json();
+    let expected = [("slots", 1056), ("bits", 1056 * 13), ("inserted", 1000), ("capacity", 1000)];
+    for (name, value) in expected {
+        assert_eq!(info[name], value, "{name}");
+    }
+    let (load, evictions) = (info["load"].as_f64().unwrap(), info["evictions"].as_u64().unwrap());
+    assert!(load == 1000.0 / 1056.0 && info["fill"] == load && info["estimated_len"] == 1000.0, "{info}");
+    assert!((20..500).contains(&evictions), "{evictions}");
+    assert_eq!(info["guarantee"], "no false negatives if only present keys were removed");
+    folder
+        .mayhap("info f")
+        .run()
+        .ends(0)
+        .shows("load          94.7%, 1,000 of 1,056 slots\n")
+        .shows(&format!("evictions     {evictions}\n"));
+    // Removing leaves the evictions as they are.
+    folder.mayhap("remove f").input(lines("", 500)).run().ends(0);
+    let info = folder.mayhap("info --json f").run().ends(0).json();
+    assert_eq!((&info["evictions"], &info["inserted"]), (&evictions.into(), &1000.into()));
+    assert_eq!(info["estimated_len"], 500.0);
+    let bloom = built().mayhap("info --json f").run().ends(0).json();
+    assert_eq!(
+        (&bloom["slots"], &bloom["load"], &bloom["evictions"]),
+        (&Value::Null, &Value::Null, &Value::Null)
+    );
+}
+
+#[test]
 fn an_overfull_filter_is_warned_about() {
     let folder = Folder::new();
     folder.mayhap("build -o f -n 10").input(lines("", 1000)).run().ends(0);

@@ -2,7 +2,7 @@
 
 mod runner;
 
-use runner::{Folder, families};
+use runner::{Folder, families, lines};
 
 #[test]
 fn removed_keys_are_gone_and_the_status_tells_of_absent_ones() {
@@ -22,6 +22,32 @@ fn removed_keys_are_gone_and_the_status_tells_of_absent_ones() {
         folder.mayhap(&format!("remove --quiet f {kind}")).input("9\n").run().ends(1).stays_quiet();
     }
     assert_eq!(folder.names(), ["f"]);
+}
+
+#[test]
+fn a_filter_forgets_what_is_removed_and_nothing_else() {
+    let folder = Folder::new();
+    for layout in ["fastest", "compact"] {
+        let (stay, leave) = (lines("stay-", 5000), lines("leave-", 5000));
+        folder
+            .mayhap(&format!("build -o f --removable --layout {layout} -p 1e-6"))
+            .input(format!("{stay}{leave}"))
+            .run()
+            .ends(0);
+        let remove = |keys: &str| folder.mayhap("remove f").input(keys).run().prints("");
+        remove(&leave).ends(0).says_only("mayhap: f: 5,000 keys removed, 0 were not in");
+        folder.mayhap("check -c f").input(&stay).run().ends(0).prints("5000\n");
+        folder.mayhap("check f").input(&leave).run().ends(1).prints("");
+        let before = folder.read("f");
+        remove(&leave).ends(1).says_only("mayhap: f: 0 keys removed, 5,000 were not in");
+        assert!(folder.read("f") == before);
+        folder.mayhap("info --verify f").run().ends(0);
+        // Twice in is once in after one removal.
+        folder.mayhap("add f").input("twice\ntwice\n").run().ends(0);
+        remove("twice\n").ends(0);
+        folder.mayhap("check f").input("twice\n").run().ends(0).prints("twice\n");
+        remove("twice\ntwice\n").ends(1).says_only("mayhap: f: 1 keys removed, 1 were not in");
+    }
 }
 
 #[test]

@@ -38,6 +38,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "spectral-8-bits", spectral, Spec::new().with_counter_bits(8))?;
     let dleft = &mayhap::filters::dleft::FAMILY;
     write(folder, "dleft-4-bits", dleft, Spec::new().with_counter_bits(4))?;
+    let cuckoo = &mayhap::filters::cuckoo::FAMILY;
+    write(folder, "cuckoo-compact", cuckoo, Spec::new().with_layout(Layout::Compact))?;
     Ok(())
 }
 

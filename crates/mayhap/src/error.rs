@@ -43,6 +43,11 @@ pub enum Limit {
         /// The slots that there are.
         slots: u64,
     },
+    /// The key, with others that look the same, is in as often as it can be.
+    Copies {
+        /// How often that is.
+        most: u64,
+    },
 }
 
 impl fmt::Display for Full {
@@ -63,6 +68,11 @@ impl fmt::Display for Full {
                 f,
                 "the filter is full: {used} of {slots} slots are taken and there is no room for this key; it was made \
                  for {capacity} keys; build a larger one"
+            ),
+            Limit::Copies { most } => write!(
+                f,
+                "the key is in {most} times already, or others are that look the same, and more do not fit; insert \
+                 each key once (mayhap dedup drops repeats), or use a family that counts"
             ),
         }
     }
@@ -334,6 +344,11 @@ pub enum SpecError {
         /// What was asked.
         asked: u32,
     },
+    /// A cuckoo filter has no fingerprints of so many bits.
+    Fingerprint {
+        /// What was asked.
+        asked: u32,
+    },
     /// A layout was asked of a family that has only one.
     Layout {
         /// The word for what was asked.
@@ -434,9 +449,14 @@ impl fmt::Display for SpecError {
                 f,
                 "{asked} probes were asked for, and this family has no probes to choose; leave them out"
             ),
+            Self::Fingerprint { asked } => write!(
+                f,
+                "fingerprints of {asked} bits were asked for; a cuckoo filter has 4 to 32, and 5 to 32 in the layout \
+                 compact"
+            ),
             Self::Layout { asked } => write!(
                 f,
-                "the layout {asked} was asked for, and this family has no choice of layouts; the family blocked has"
+                "the layout {asked} was asked for, and this family has no choice of layouts; blocked and cuckoo have"
             ),
             Self::CounterBits { asked, least, most } => write!(
                 f,

@@ -45,6 +45,11 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
         Error::Unsupported { family: self.family().name, operation }
     }
 
+    /// How many of its slots are taken, where it has slots.
+    fn slots(&self) -> Option<Slots> {
+        None
+    }
+
     /// Writes parameters and payload. [`encode`] adds the rest of the file.
     fn encode<'a>(&'a self, out: &mut Writer<'a>);
 
@@ -280,6 +285,26 @@ pub struct CounterReport {
     pub rule: Option<CountingRule>,
     /// Whether a merge has made the counts worse than the rule promises.
     pub degraded: bool,
+}
+
+/// The slots of a filter that keeps fingerprints in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slots {
+    /// How many there are.
+    pub slots: u64,
+    /// How many of them are taken.
+    pub used: u64,
+    /// How often a fingerprint was moved to make room for another, ever since the filter was made; where that happens
+    /// and is counted.
+    pub evictions: Option<u64>,
+}
+
+impl Slots {
+    /// The share of the slots that are taken.
+    #[must_use]
+    pub fn load(&self) -> f64 {
+        self.used as f64 / self.slots as f64
+    }
 }
 
 /// A filter as it stands in a file: header, payload, sections.

@@ -32,6 +32,8 @@ pub enum Probing {
     Split,
     /// A bucket and a remainder in each of four subtables, from a fingerprint; the family `dleft`.
     Dleft,
+    /// Two buckets and a fingerprint, from the digest's first half; the family `cuckoo`.
+    Cuckoo,
 }
 
 impl Probing {
@@ -44,6 +46,7 @@ impl Probing {
             Self::Line => 2,
             Self::Split => 3,
             Self::Dleft => 8,
+            Self::Cuckoo => 9,
         }
     }
 
@@ -56,6 +59,7 @@ impl Probing {
             2 => Some(Self::Line),
             3 => Some(Self::Split),
             8 => Some(Self::Dleft),
+            9 => Some(Self::Cuckoo),
             _ => None,
         }
     }

@@ -16,6 +16,7 @@ pub static FAMILIES: &[&Family] = &[
     &filters::counting::FAMILY,
     &filters::dleft::FAMILY,
     &filters::spectral::FAMILY,
+    &filters::cuckoo::FAMILY,
     &filters::exact::FAMILY,
     &filters::bitmap::FAMILY,
     #[cfg(feature = "std")]

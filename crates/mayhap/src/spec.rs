@@ -1,8 +1,9 @@
 //! What was asked for, and what is granted. The one place that validates sizes and rates.
 
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 
-use crate::bits::{MAX_WIDTH, OutOfMemory, Width};
+use crate::bits::{MAX_WIDTH, OutOfMemory, SLOTS, Width, bucket_bits};
 use crate::error::SpecError;
 use crate::hash::Hashing;
 use crate::math::{self, BlockShape, MAX_PROBES, ProbesRule};
@@ -42,13 +43,14 @@ pub struct Spec {
     hashing: Hashing,
 }
 
-/// How a blocked filter is laid out.
+/// How a blocked filter or a cuckoo filter is laid out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
-    /// Blocks of a cache line: the fewer bits.
+    /// The fewer bits: blocks of a cache line, or semi-sorted buckets. The default of blocked filters.
     #[default]
     Compact,
-    /// Blocks of half a cache line: the less work per key, for 4% more bits at 1%, 7% at 0.1%, 37% at 1e-5.
+    /// The less work per key: blocks of half a cache line, for 4% more bits at 1%, 7% at 0.1%, 37% at 1e-5; or buckets as
+    /// they are, for a bit more per slot. The default of cuckoo filters.
     Fastest,
 }
 
@@ -546,6 +548,58 @@ impl Spec {
             size => Ok(size),
         }
     }
+
+    /// Solves for what was not asked, for a cuckoo filter: its fingerprints are as long as the rate needs, and its
+    /// buckets as many as the keys need. In the layout `compact` buckets are semi-sorted.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn cuckoo(&self) -> Result<CuckooSize, SpecError> {
+        self.check()?;
+        if let Some(asked) = self.probes {
+            return Err(SpecError::NoProbes { asked });
+        }
+        let layout = self.layout.unwrap_or(Layout::Fastest);
+        let widths = cuckoo_widths(layout);
+        let size = |capacity: u64, buckets: u64, width: u32| {
+            let fpr = math::cuckoo_fpr(width, capacity as f64 / (buckets * u64::from(SLOTS)) as f64);
+            CuckooSize { capacity, buckets, width, layout, fpr_asked: self.fpr.unwrap_or(fpr), fpr }
+        };
+        // The first half of the digest tells bucket and fingerprint, so that both together have 64 bits.
+        let tells = |size: &CuckooSize| size.buckets <= 1 << (64 - size.width);
+        let fits = |size: &CuckooSize| size.width >= math::cuckoo_least_width(size.capacity, size.buckets);
+        let granted = |size: &CuckooSize| fits(size) && self.fpr.is_none_or(|p| size.fpr <= p);
+        let size = match (self.capacity, self.bits, self.fpr) {
+            (Some(n), None, Some(asked)) => {
+                let buckets = math::cuckoo_buckets(n);
+                let sized = || widths.clone().map(|width| size(n, buckets, width)).filter(tells);
+                let least = sized().map(|size| size.fpr).fold(1.0, f64::min);
+                sized().find(granted).ok_or(SpecError::FprBelow { asked, least })?
+            }
+            (Some(n), Some(bits), _) => {
+                let buckets = math::cuckoo_buckets(n);
+                let mut sized = widths.map(|width| size(n, buckets, width)).filter(tells);
+                let best = sized.clone().rfind(|size| size.bits() <= bits).filter(granted);
+                let mut needed = || sized.find(granted).map_or(MAX_BITS, |size| size.bits());
+                best.ok_or_else(|| SpecError::Unreachable { bits, needed: needed() })?
+            }
+            (None, Some(bits), Some(_)) => {
+                let sized = |width: u32| {
+                    let buckets = bits / u64::from(bucket_bits(width, layout == Layout::Compact));
+                    let buckets = buckets - buckets % 2;
+                    size(math::cuckoo_capacity(buckets), buckets, width)
+                };
+                let needed = 2 * u64::from(bucket_bits(*widths.start(), layout == Layout::Compact));
+                let mut sized = widths.map(sized).filter(|size| size.capacity > 0).filter(tells);
+                sized.find(granted).ok_or(SpecError::Unreachable { bits, needed })?
+            }
+            _ => return Err(SpecError::Incomplete),
+        };
+        if size.bits() > MAX_BITS {
+            return Err(SpecError::Bits { asked: size.bits(), limit: MAX_BITS });
+        }
+        Ok(size)
+    }
 }
 
 /// The numbers of a d-left filter, all known.
@@ -631,6 +685,39 @@ pub struct SpectralSize {
     /// The rate that these integers give at capacity: of false positives, and of wrong estimates by minimum
     /// selection.
     pub fpr: f64,
+}
+
+/// The lengths that fingerprints have: semi-sorting takes their upper 4 bits, and must leave one.
+pub(crate) const fn cuckoo_widths(layout: Layout) -> RangeInclusive<u32> {
+    match layout {
+        Layout::Fastest => 4..=32,
+        Layout::Compact => 5..=32,
+    }
+}
+
+/// The numbers of a cuckoo filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CuckooSize {
+    /// The number of different keys it is made for.
+    pub capacity: u64,
+    /// Its buckets, of four slots each; an even number.
+    pub buckets: u64,
+    /// Bits per fingerprint.
+    pub width: u32,
+    /// Semi-sorted (`compact`) or not (`fastest`).
+    pub layout: Layout,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at capacity.
+    pub fpr: f64,
+}
+
+impl CuckooSize {
+    /// Bits of all buckets together.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.buckets * bucket_bits(self.width, matches!(self.layout, Layout::Compact)) as u64
+    }
 }
 
 /// All shapes of blocks that filters have.
@@ -920,6 +1007,49 @@ mod tests {
             assert!(matches!(spec.counting(), Err(SpecError::Bits { limit: MAX_BITS, .. })));
             assert!(matches!(spec.spectral(), Err(SpecError::Bits { limit: MAX_BITS, .. })));
         }
+    }
+
+    #[test]
+    fn a_cuckoo_filter_is_sized_by_any_two_numbers() {
+        // CKO: a million keys at 0.1% take 13 bits in 263,158 buckets, at 1% 10 bits.
+        for (p, width, bits) in [(0.001, 13, 13_684_216), (0.01, 10, 10_526_320), (0.00186, 12, 12_631_584)] {
+            let spec = Spec::sized(1_000_000, p);
+            let size = spec.cuckoo().unwrap();
+            assert_eq!((size.buckets, size.width, size.bits()), (263_158, width, bits));
+            assert!(size.fpr <= p && size.layout == Layout::Fastest && size.fpr_asked == p);
+            // Semi-sorting stores a bit less per slot, of fingerprints as long.
+            let sorted = spec.with_layout(Layout::Compact).cuckoo().unwrap();
+            assert_eq!((sorted.width, sorted.bits()), (width, bits - 4 * 263_158));
+            let by_bits = Spec::new().with_capacity(1_000_000).with_bits(bits);
+            assert_eq!(by_bits.cuckoo().unwrap().width, width);
+            assert_eq!(by_bits.with_fpr(p).cuckoo().unwrap(), size);
+            let fewer = Spec::sized(1_000_000, p).with_bits(bits - 1).cuckoo();
+            assert_eq!(fewer, Err(SpecError::Unreachable { bits: bits - 1, needed: bits }));
+            let capacity = Spec::new().with_bits(bits).with_fpr(p).cuckoo().unwrap();
+            assert_eq!((capacity.width, capacity.buckets), (width, 263_158));
+            assert!((1_000_000..1_000_010).contains(&capacity.capacity) && capacity.fpr <= p);
+        }
+    }
+
+    #[test]
+    fn a_cuckoo_filter_has_edges_too() {
+        let refused = |spec: Spec| spec.cuckoo().unwrap_err().to_string();
+        assert!(refused(Spec::sized(100, 1e-10)).contains("this family reaches down to 1."));
+        assert!(refused(Spec::sized(100, 0.1).with_probes(7)).contains("leave them out"));
+        assert!(refused(Spec::new().with_capacity(100)).contains("too little"));
+        assert!(refused(Spec::new().with_bits(31).with_fpr(0.5)).contains("it takes 32"));
+        assert!(refused(Spec::sized(1 << 48, 0.5)).contains("the limit is"));
+        // Both halves of what the digest tells must fit it.
+        assert_eq!(Spec::sized(1 << 40, 1e-6).cuckoo().unwrap().width, 23);
+        assert!(refused(Spec::sized(1 << 40, 1e-8)).contains("this family reaches down to"));
+        for (n, p) in [(1, 0.999), (1, 1e-8), (3, 0.3), (1 << 33, 1e-6), (1000, 0.5), (50_000_000, 0.5)] {
+            for layout in Layout::ALL {
+                let size = Spec::sized(n, p).with_layout(layout).cuckoo().unwrap();
+                assert!(size.fpr <= p && size.capacity == n, "{size:?}");
+            }
+        }
+        // So many keys do not find room with fingerprints that would do for the rate.
+        assert_eq!(Spec::sized(50_000_000, 0.5).cuckoo().unwrap().width, 7);
     }
 
     /// The search for blocks ended at the largest filter, which was then granted at whatever rate it had.

@@ -158,10 +158,26 @@ const GOLDEN: &[Golden] = &[
         hits: 46,
         answers: 0x3eeb_7dc9_3aaa_68c5,
     },
+    Golden {
+        name: "cuckoo",
+        bytes: include_bytes!("golden/cuckoo-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 67,
+        answers: 0xbd8f_3d69_ec6a_d5f7,
+    },
+    Golden {
+        name: "cuckoo-compact",
+        bytes: include_bytes!("golden/cuckoo-compact-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 67,
+        answers: 0xbd8f_3d69_ec6a_d5f7,
+    },
 ];
 
 /// Checksums of the counts of all questions and keys, in order, 8 little-endian bytes each.
-const COUNTS: [(&str, u64); 8] = [
+const COUNTS: [(&str, u64); 10] = [
     ("counting", 0x201e_81aa_a42e_bc38),
     ("counting-5-bits", 0x201e_81aa_a42e_bc38),
     ("spectral", 0x112e_8f37_2ec9_0fd5),
@@ -170,6 +186,8 @@ const COUNTS: [(&str, u64); 8] = [
     ("spectral-8-bits", 0x112e_8f37_2ec9_0fd5),
     ("dleft", 0x2447_a155_106e_6450),
     ("dleft-4-bits", 0x4bb8_3846_b55d_7aa5),
+    ("cuckoo", 0xecde_52f4_99a9_e1f6),
+    ("cuckoo-compact", 0xecde_52f4_99a9_e1f6),
 ];
 
 impl Golden {
@@ -248,6 +266,7 @@ fn the_same_keys_still_give_the_same_file() {
         let mut spec = Spec::sized(capacity, 0.01).with_hashing(golden.hashing);
         match golden.name {
             "blocked-fastest" => spec = spec.with_layout(Layout::Fastest),
+            "cuckoo-compact" => spec = spec.with_layout(Layout::Compact),
             "counting-5-bits" => spec = spec.with_counter_bits(5),
             "spectral-selection" => spec = spec.with_counting_rule(CountingRule::MinimumSelection),
             "spectral-recurring" => spec = spec.with_counting_rule(CountingRule::RecurringMinimum),
@@ -578,6 +597,71 @@ fn the_cells_of_golden_files_follow_from_the_document() {
         assert!(payload == golden.bytes[4096..], "{name}");
         let highest = cells.iter().map(|&(_, count)| count).max();
         assert!(highest >= Some(if counter_bits == 2 { 1 } else { 3 }));
+    }
+}
+
+/// The two buckets and the fingerprint of a key, by the rule of the document and by nothing else.
+fn buckets_and_fingerprint(a: u64, buckets: u64, width: u32) -> (u64, u64, u32) {
+    let high = |x: u64, y: u64| ((u128::from(x) * u128::from(y)) >> 64) as u64;
+    let w = a.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+    let fingerprint = 1 + ((w * ((1 << width) - 1)) >> 32);
+    let first = high(a, buckets);
+    let x = fingerprint.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let sum = 2 * high(x.wrapping_mul(x | 1), buckets / 2) + 1;
+    (first, (sum + buckets - first) % buckets, fingerprint as u32)
+}
+
+/// The fingerprints in a bucket of a payload, by the document and by nothing else.
+fn slots_of(payload: &[u8], bucket: u64, width: u32, sorted: bool) -> Vec<u64> {
+    let bits = |from: u64, len: u32| {
+        (0..u64::from(len))
+            .map(|i| u64::from(payload[((from + i) / 8) as usize] >> ((from + i) % 8) & 1) << i)
+            .sum()
+    };
+    let width = u64::from(width);
+    if !sorted {
+        return (0..4).map(|slot| bits((4 * bucket + slot) * width, width as u32)).collect();
+    }
+    let start = bucket * (4 * width - 4);
+    let rank: u64 = bits(start, 12);
+    // All nibbles in the order of their ranks.
+    let nibbles = (0..16u64).flat_map(|a| {
+        (0..=a).flat_map(move |b| (0..=b).flat_map(move |c| (0..=c).map(move |d| [a, b, c, d])))
+    });
+    let nibbles = nibbles.into_iter().nth(rank as usize).expect("a rank that exists");
+    let low = |slot: u64| bits(start + 12 + slot * (width - 4), width as u32 - 4);
+    (0..4).map(|slot| nibbles[slot as usize] << (width - 4) | low(slot)).collect()
+}
+
+#[test]
+fn the_buckets_and_fingerprints_in_the_document_are_those_of_the_library() {
+    for golden in GOLDEN.iter().filter(|golden| golden.name.starts_with("cuckoo")) {
+        let sorted = golden.name == "cuckoo-compact";
+        let filter = golden.open();
+        let payload = &golden.bytes[4096..];
+        let (buckets, width) = (58, 10);
+        let at = |key: &[u8]| buckets_and_fingerprint(golden.hashing.digest(key).a, buckets, width);
+        // All answers follow from the rule and the bytes of the payload.
+        for key in golden.questions().iter().chain(&golden.keys()) {
+            let (first, second, fingerprint) = at(key);
+            let is_in = |bucket| slots_of(payload, bucket, width, sorted).contains(&fingerprint.into());
+            assert_eq!(filter.contains(key), is_in(first) || is_in(second), "{}: {key:?}", golden.name);
+        }
+        let taken = (0..buckets).flat_map(|bucket| slots_of(payload, bucket, width, sorted));
+        assert_eq!(taken.filter(|&slot| slot != 0).count(), 200);
+        for key in [&0u64.to_le_bytes()[..], b"mayhap"] {
+            let ((first, second, fingerprint), a) = (at(key), golden.hashing.digest(key).a);
+            let line = format!(
+                "{a:016x}: {buckets} buckets, {width} bits: buckets {first} and {second}, fingerprint {fingerprint}\n"
+            );
+            assert!(FORMAT.contains(&line), "the document lacks:\n{line}");
+        }
+        let example = slots_of(payload, 0, width, sorted);
+        let list = example.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+        let bytes = &payload[..5];
+        let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+        let line = format!("`{}`: bytes {hex}, bucket 0 holds {list}\n", golden.name);
+        assert!(FORMAT.contains(&line), "the document lacks:\n{line}");
     }
 }
 

@@ -7,8 +7,8 @@ use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
 use mayhap::{
-    AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Counting, Dleft, Error, Family, Filter,
-    Hashing, Insert, Insertion, Key, Layout, Secret, SharedInsert, Spec, Spectral, combine, encode, open,
+    AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Counting, Cuckoo, Dleft, Error, Family,
+    Filter, Hashing, Insert, Insertion, Key, Layout, Secret, SharedInsert, Spec, Spectral, combine, encode, open,
 };
 use mayhap_eval::KeyKind;
 use proptest::prelude::*;
@@ -89,11 +89,6 @@ impl Pair {
         *times = if self.family.can.exact { 1 } else { *times + 1 };
     }
 
-    /// Whether its family may say that it is full.
-    fn is_bounded(&self) -> bool {
-        self.family.name == "dleft"
-    }
-
     fn file(&self) -> Vec<u8> {
         encode(&*self.filter, Summing::Payload).to_vec()
     }
@@ -108,7 +103,7 @@ impl Pair {
         match operation {
             Operation::Insert(number) => {
                 let digest = self.filter.hashing().digest(&self.key(*number));
-                let before = self.is_bounded().then(|| self.file());
+                let before = self.filter.slots().map(|_| self.file());
                 match self.filter.as_insert().unwrap().insert_digest(digest) {
                     Ok(outcome) => self.note(*number, outcome),
                     Err(full) => {
@@ -123,7 +118,7 @@ impl Pair {
                 let mut outcomes = Vec::new();
                 match self.filter.insert_keys(&keys, &mut outcomes) {
                     Ok(()) => assert_eq!(outcomes.len(), numbers.len()),
-                    Err(Error::Full(full)) if self.is_bounded() => {
+                    Err(Error::Full(full)) if self.filter.slots().is_some() => {
                         assert_eq!(outcomes.len() as u64, full.inserted);
                     }
                     Err(error) => panic!("{error}"),
@@ -173,6 +168,8 @@ impl Pair {
                     spectral.clear();
                 } else if let Some(dleft) = any.downcast_mut::<Dleft>() {
                     dleft.clear();
+                } else if let Some(cuckoo) = any.downcast_mut::<Cuckoo>() {
+                    cuckoo.clear();
                 } else {
                     self.filter = make(self.family);
                 }
@@ -217,6 +214,10 @@ impl Pair {
         }
         if self.family.can.exact {
             assert_eq!(report.estimated_len, Some(self.model.len() as f64));
+        }
+        if let Some(slots) = self.filter.slots().filter(|slots| slots.evictions.is_some()) {
+            // Here each repeat takes another slot.
+            assert_eq!(slots.used, self.model.values().sum::<u64>());
         }
     }
 }

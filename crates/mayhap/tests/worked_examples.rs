@@ -260,6 +260,11 @@ fn a_full_filter_says_what_to_do() {
         "the filter is full: 1030 of 1056 slots are taken and there is no room for this key; it was made for 1000 \
          keys; build a larger one",
     );
+    says(
+        full(Limit::Copies { most: 8 }),
+        "the key is in 8 times already, or others are that look the same, and more do not fit; insert each key once \
+         (mayhap dedup drops repeats), or use a family that counts",
+    );
 }
 
 #[test]
@@ -420,6 +425,10 @@ fn a_refused_spec_says_the_limit_and_the_way_out() {
     says(
         S::NoProbes { asked: 7 },
         "7 probes were asked for, and this family has no probes to choose; leave them out",
+    );
+    says(
+        S::Fingerprint { asked: 3 },
+        "fingerprints of 3 bits were asked for; a cuckoo filter has 4 to 32, and 5 to 32 in the layout compact",
     );
     says(S::Memory { bytes: 8 }, "8 bytes of memory were asked for and not granted; ask for fewer bits");
     says(

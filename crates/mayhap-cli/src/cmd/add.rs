@@ -16,7 +16,8 @@ use crate::report;
 
 /// Add keys to a filter file, in place
 ///
-/// The file is locked meanwhile: of two writers none loses a key. Nothing is added if a record is bad.
+/// The file is locked meanwhile: of two writers none loses a key. Nothing is added if a record is bad or a key finds no
+/// room.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The filter file

@@ -27,7 +27,7 @@ use crate::report;
 /// afterwards by `mayhap fold`, without its keys.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap build -o bad.mayhap blocklist.txt.gz\n  \
-zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
+zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
 pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -66,7 +66,10 @@ pub(crate) struct Args {
     /// in spectral [default: as many as each needs]
     #[arg(long, value_name = "BITS", value_parser = numbers::counter_bits, allow_hyphen_values = true)]
     counter_bits: Option<u32>,
-    /// How it is laid out, if the family has a choice: compact or fastest [default: compact]
+    /// Keys can be removed again: the family cuckoo, and with --counts spectral by minimum-selection
+    #[arg(long, conflicts_with_all = ["family", "exact", "fastest"])]
+    removable: bool,
+    /// How it is laid out, if the family has a choice: compact or fastest [default: compact, of cuckoo fastest]
     #[arg(long, value_name = "NAME", value_parser = layout_name, conflicts_with = "exact")]
     layout: Option<Layout>,
     /// Round the size up, by at most 1%, to one with many divisors, so that `mayhap fold` can shrink it later
@@ -116,6 +119,7 @@ impl Args {
             Some(family) => Choice::Family(family),
             None if self.fastest => Choice::Family(&mayhap::filters::blocked::FAMILY),
             None if self.counts => Choice::Family(&mayhap::filters::spectral::FAMILY),
+            None if self.removable => Choice::Family(&mayhap::filters::cuckoo::FAMILY),
             None if self.exact && self.keys.kind == Kind::U64 => Choice::Integers,
             None if self.exact => Choice::Family(&mayhap::filters::exact::FAMILY),
             None => Choice::Family(&mayhap::filters::bloom::FAMILY),
@@ -142,7 +146,8 @@ impl Args {
         if let Some(layout) = self.layout.or(self.fastest.then_some(Layout::Fastest)) {
             spec = spec.with_layout(layout);
         }
-        if let Some(rule) = self.counting_rule {
+        let removable = (self.counts && self.removable).then_some(CountingRule::MinimumSelection);
+        if let Some(rule) = self.counting_rule.or(removable) {
             spec = spec.with_counting_rule(rule);
         }
         if let Some(bits) = self.counter_bits {
@@ -161,6 +166,12 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let selector = args.keys.selector();
     if let Some(path) = args.files.iter().find(|path| is_same_file(path, &args.output)) {
         return Err(anyhow!("{}: is both a file with keys and the file to write", path.display()));
+    }
+    if args.removable && args.counting_rule == Some(CountingRule::MinimalIncrease) {
+        return Err(anyhow!(
+            "--removable was asked for, and nothing can be removed by the counting rule minimal-increase; leave the \
+             rule out"
+        ));
     }
     if args.foldable {
         need_foldable(&args.choice())?;
@@ -210,6 +221,10 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         }
     };
     write(&args.output, &*filter)?;
+    if args.removable {
+        common
+            .say(format_args!("--removable: the family {}, whose keys can be removed", filter.family().name));
+    }
     describe(args, common, &*filter)?;
     Ok(YES)
 }

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let opened = open(&args.filter, access, None)?;
     let (filter, checked) = (&*opened.filter, opened.checked);
     let report = filter.report();
-    let counters = filter.counters();
+    let (counters, slots) = (filter.counters(), filter.slots());
     let hashing = filter.hashing();
     let per_key = report.estimated_len.filter(|&len| len >= 1.0).map(|len| report.bits as f64 / len);
     let seed = hashing.seed().map(|seed| format!("{seed:016x}"));
@@ -53,6 +53,9 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             "counting_rule": counters.and_then(|c| c.rule).map(CountingRule::name),
             "degraded": counters.map(|c| c.degraded),
             "fill": report.fill,
+            "slots": slots.map(|slots| slots.slots),
+            "load": slots.map(|slots| slots.load()),
+            "evictions": slots.and_then(|slots| slots.evictions),
             "fpr_asked": report.fpr_asked,
             "fpr_now": report.fpr_now,
             "fpr_at_capacity": report.fpr_at_capacity,
@@ -102,8 +105,14 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             pairs.push(("counting rule", format!("{}{merged}", rule.name())));
         }
     }
+    if let Some(slots) = slots {
+        let (used, all) = (report::grouped(slots.used), report::grouped(slots.slots));
+        pairs.push(("load", format!("{}, {used} of {all} slots", report::percent(slots.load()))));
+        pairs.extend(slots.evictions.map(|evictions| ("evictions", report::grouped(evictions))));
+    } else {
+        pairs.push(("fill", report::percent(report.fill)));
+    }
     pairs.extend([
-        ("fill", report::percent(report.fill)),
         ("rate asked", report::rate(report.fpr_asked)),
         ("rate now", report::rate(report.fpr_now)),
         ("at capacity", report::rate(report.fpr_at_capacity)),

@@ -13,7 +13,8 @@ use crate::{NO, YES, report};
 
 /// Remove keys from a filter file
 ///
-/// Exit status 1 if some were not in.
+/// Exit status 1 if some were not in. Remove only what was added: a filter that is no exact set may otherwise lose another
+/// key, with about its false-positive rate. A key that was added several times is removed one time for each record.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The filter file

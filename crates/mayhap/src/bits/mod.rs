@@ -2,6 +2,7 @@
 
 mod atomic;
 mod bitmap;
+mod buckets;
 mod bytes;
 mod cells;
 mod counted_buckets;
@@ -15,6 +16,7 @@ mod words;
 
 pub use atomic::AtomicWords;
 pub use bitmap::{Bitmap, Ones, OutOfRange, Ranked};
+pub(crate) use buckets::{Buckets, Lanes, SLOTS, bucket_bits};
 pub use bytes::{Bytes, ExclusiveBytes};
 pub use cells::Cells;
 pub(crate) use counted_buckets::{BucketsMut, BucketsRef, CellShape, CountedBuckets, MAX_WIDTH};

@@ -59,7 +59,7 @@ use core::any::Any;
 use crate::batch::{BATCH, copy, pipeline};
 use crate::bits::{BucketsMut, BucketsRef, Bytes, CellShape, CountedBuckets, Words, words_for};
 use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report};
+use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report, Slots};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
 use crate::probing::{Probing, reduce};
@@ -748,6 +748,10 @@ impl AnyFilter for Dleft {
             fpr_at_capacity: self.size.fpr,
             guarantee: Guarantee::NoFalseNegativesIfDeletesValid,
         }
+    }
+
+    fn slots(&self) -> Option<Slots> {
+        Some(Slots { slots: self.size.cells(), used: self.occupied, evictions: None })
     }
 
     fn counters(&self) -> Option<CounterReport> {

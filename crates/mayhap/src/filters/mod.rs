@@ -6,6 +6,7 @@ pub mod blocked;
 pub mod bloom;
 pub mod counting;
 pub mod dleft;
+pub mod cuckoo;
 pub mod exact;
 #[cfg(feature = "std")]
 pub mod roaring;
