@@ -28,6 +28,7 @@
 //! | the same in half the space | [`Dleft`] | remainders in buckets; says when it is full |
 //! | keys that come often, and the question is how often | [`Spectral`] | never too low, and rarely too high |
 //! | keys that leave again | [`Cuckoo`] | removes; 10.5 bits per key at 1%, 13.7 at 0.1% |
+//! | keys of whom nobody knows how many | [`Expanding`] | doubles as they come, and keeps its rate and its speed |
 //!
 //! # The road of a key
 //!
@@ -64,13 +65,14 @@ pub mod traits;
 pub mod wire;
 
 pub use error::{DecodeError, Error, FoldError, Full, Limit, Mismatch, SpecError};
-pub use family::{AnyFilter, Combine, Family, Report, Slots, combine, encode, encode_with};
+pub use family::{AnyFilter, Combine, Doublings, Family, Report, Slots, combine, encode, encode_with};
 pub use filters::blocked::{AtomicBlocked, Blocked};
 pub use filters::bloom::{AtomicBloom, Bloom, Measured};
 pub use filters::counting::Counting;
 pub use filters::dleft::Dleft;
 pub use filters::cuckoo::Cuckoo;
 pub use filters::exact::Exact;
+pub use filters::expanding::Expanding;
 pub use filters::spectral::Spectral;
 pub use hash::{Digest, Hashing, Key, Secret};
 pub use probing::{Positions, positions};

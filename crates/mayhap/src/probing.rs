@@ -34,6 +34,8 @@ pub enum Probing {
     Dleft,
     /// Two buckets and a fingerprint, from the digest's first half; the family `cuckoo`.
     Cuckoo,
+    /// A quotient and a fingerprint, from neighbouring bits of the digest; the family `expanding`.
+    Expanding,
 }
 
 impl Probing {
@@ -47,6 +49,7 @@ impl Probing {
             Self::Split => 3,
             Self::Dleft => 8,
             Self::Cuckoo => 9,
+            Self::Expanding => 11,
         }
     }
 
@@ -60,6 +63,7 @@ impl Probing {
             3 => Some(Self::Split),
             8 => Some(Self::Dleft),
             9 => Some(Self::Cuckoo),
+            11 => Some(Self::Expanding),
             _ => None,
         }
     }

@@ -11,6 +11,7 @@ mod overflow;
 #[cfg(feature = "std")]
 mod parts;
 mod resize;
+mod runs;
 mod scatter;
 mod words;
 
@@ -25,5 +26,6 @@ pub(crate) use counters::{Counters, CountersMut, CountersRef};
 #[cfg(feature = "std")]
 pub(crate) use parts::Parts;
 pub use resize::{overlap, resized};
+pub(crate) use runs::{Admission, BLOCK, Filler, OVERHEAD, Runs, Spot};
 pub(crate) use scatter::{REGION_WORDS, Scatter, set_in_region};
 pub use words::{OutOfMemory, Words, words_for};

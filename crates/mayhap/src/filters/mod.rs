@@ -8,6 +8,7 @@ pub mod counting;
 pub mod dleft;
 pub mod cuckoo;
 pub mod exact;
+pub mod expanding;
 #[cfg(feature = "std")]
 pub mod roaring;
 pub mod spectral;

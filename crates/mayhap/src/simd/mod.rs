@@ -14,12 +14,14 @@ mod neon;
 #[cfg_attr(target_arch = "aarch64", allow(dead_code))]
 mod portable;
 pub(crate) mod probes;
+mod ranks;
 
 pub(crate) use blocks::{Part, Single, place};
 #[cfg(feature = "std")]
 pub(crate) use memory::MemoryPart;
 pub(crate) use memory::{AtomicMemory, Memory};
 pub(crate) use portable::{line_mask, split_mask};
+pub(crate) use ranks::{Ranks, Work, with_ranks};
 
 use crate::hash::{Digest, xxh3_of_word};
 use crate::math::BlockShape;
