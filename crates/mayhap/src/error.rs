@@ -492,7 +492,7 @@ impl fmt::Display for SpecError {
                  compact"
             ),
             Self::ExpandingFingerprint { asked } => {
-                write!(f, "fingerprints of {asked} bits were asked for; an expanding filter has 1 to 50")
+                write!(f, "fingerprints of {asked} bits were asked for; an expanding filter has 4 to 50")
             }
             Self::Doublings { asked, most } => {
                 write!(f, "{asked} doublings were asked for; an expanding filter plans for up to {most}")

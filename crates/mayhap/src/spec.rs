@@ -620,8 +620,10 @@ pub const EXPANDING_DOUBLINGS: u32 = 20;
 /// The most doublings that an expanding filter plans for.
 pub(crate) const EXPANDING_MOST_DOUBLINGS: u32 = 48;
 
-/// The lengths of an expanding filter's fingerprints.
-pub(crate) const EXPANDING_WIDTHS: RangeInclusive<u32> = 1..=50;
+/// The lengths of an expanding filter's fingerprints. Of `f` bits, the keys of each doubling that is `f` back or more take
+/// 1 of `2^(f + 1)` slots for good, wherever the filter has got to. With 4 bits half of all slots are taken so after 20
+/// doublings; with fewer it would soon double without getting room.
+pub(crate) const EXPANDING_WIDTHS: RangeInclusive<u32> = 4..=50;
 
 impl Spec {
     /// Solves for what was not asked, for an expanding filter: its fingerprints are as long as the rate and the planned
@@ -654,7 +656,8 @@ impl Spec {
             let (capacity, fpr_asked) = (math::expanding_capacity(slots), self.fpr.unwrap_or(fpr));
             ExpandingSize { capacity, slots, fingerprint_bits, doublings, fpr_asked, fpr }
         };
-        let needed = self.fpr.map(|p| math::expanding_fingerprint(p, doublings));
+        let least = *EXPANDING_WIDTHS.start();
+        let needed = self.fpr.map(|p| math::expanding_fingerprint(p, doublings).max(least));
         if let Some((asked, _)) = self.fpr.zip(needed).filter(|(_, bits)| !EXPANDING_WIDTHS.contains(bits)) {
             let least = math::expanding_fpr(*EXPANDING_WIDTHS.end(), doublings, math::EXPANDING_LOAD);
             return Err(SpecError::FprBelow { asked, least });
@@ -664,9 +667,9 @@ impl Spec {
             // The longest fingerprints that fit.
             (Some(n), Some(bits), needed) => {
                 let slots = math::expanding_slots(n);
-                let least = size(slots, needed.unwrap_or(*EXPANDING_WIDTHS.start()));
-                if least.bits() > bits {
-                    return Err(SpecError::Unreachable { bits, needed: least.bits() });
+                let smallest = size(slots, needed.unwrap_or(least)).bits();
+                if smallest > bits {
+                    return Err(SpecError::Unreachable { bits, needed: smallest });
                 }
                 let fit = bits / slots - u64::from(1 + OVERHEAD);
                 size(slots, fit.min((*EXPANDING_WIDTHS.end()).into()) as u32)

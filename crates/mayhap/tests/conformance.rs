@@ -265,7 +265,7 @@ fn no_key_that_is_in_is_ever_denied() {
         let mut filter = filled(family, count, 0..count);
         assert!(holds_all(&*filter, &keys(family, 0..count)));
         assert_eq!(filter.report().inserted, Some(count));
-        if has_slots(family) {
+        if has_slots(family) && !family.can.grows {
             // Until there is no room: nobody is lost, and the refused key changes nothing.
             let mut held = count;
             let refused = loop {
@@ -294,7 +294,7 @@ fn no_key_that_is_in_is_ever_denied() {
             // Three times as many as it was made for: more errors, but no denial.
             insert(&mut *filter, &keys(family, count..3 * count));
             assert!(holds_all(&*filter, &keys(family, 0..3 * count)));
-            assert_eq!(filter.report().over_capacity(), !family.can.exact);
+            assert_eq!(filter.report().over_capacity(), !family.can.exact && !family.can.grows);
         }
     });
 }
@@ -496,7 +496,8 @@ fn merging_equals_inserting_both() {
         } else {
             combine(&mut *ours, &*again, Combine::Union).unwrap();
         }
-        assert!(uncounted(&*ours) == all || family.can.counts);
+        // Copies of a fingerprint are not counted in `expanding`, but they are there.
+        assert!(uncounted(&*ours) == all || family.can.counts || family.name == "expanding");
         assert!(holds_all(&*ours, &keys(family, 0..1000)));
     });
 }

@@ -326,7 +326,7 @@ impl Expanding {
         Self::of_size(&spec.expanding()?, spec.hashed()?)
     }
 
-    /// An empty filter with so many slots, rounded up to blocks of 64, and fingerprints of 1 to 50 bits.
+    /// An empty filter with so many slots, rounded up to blocks of 64, and fingerprints of 4 to 50 bits.
     ///
     /// # Errors
     /// [`SpecError::Bits`] for too many slots, [`SpecError::ExpandingFingerprint`] for other lengths.
@@ -554,9 +554,12 @@ impl Expanding {
     /// A table of twice the slots.
     #[cold]
     fn grow(&mut self) -> Result<(), Limit> {
-        let (words, shape) = self.doubled()?;
-        self.words = words;
-        self.has_doubled(shape);
+        // Short fingerprints may take all the new slots, too.
+        while self.used >= self.capacity() {
+            let (words, shape) = self.doubled()?;
+            self.words = words;
+            self.has_doubled(shape);
+        }
         Ok(())
     }
 
