@@ -7,6 +7,7 @@
 mod build_file;
 mod contenders;
 mod cuckoo;
+mod growth;
 mod keys;
 mod limits;
 mod machine;
@@ -62,13 +63,16 @@ fn main() -> Result<()> {
         if options.cuckoo {
             cuckoo::run(&options)?;
         }
+        if options.growth {
+            growth::run(&options)?;
+        }
         return Ok(());
     }
     println!("{}\n", machine::description());
     if options.filters {
         check_names(&options)?;
     }
-    if options.filters || options.cuckoo {
+    if options.filters || options.cuckoo || options.growth {
         memory::run_steady()?;
     }
     if options.threads {

@@ -8,15 +8,16 @@ use crate::Size;
 use crate::keys::Kind;
 
 pub(crate) const USAGE: &str = "\
-usage: mayhap-bench [filters] [cuckoo] [threads] [build-file] [options]
+usage: mayhap-bench [filters] [cuckoo] [growth] [threads] [build-file] [options]
 
   filters            filters against their peers and against physical limits
   threads            two threads that fill one filter of 100 million keys, against one
   cuckoo             filters that remove, 10 million u64 keys at 12 bits, and the last percent of inserts
+  growth             filters that grew from 1024 keys to 10 million u64 keys, against one made for all of them
   build-file         `mayhap build` against `wc -l` and one pass of hashing
                      without any of them, all run
 
-options, for `filters`; for `cuckoo` --repetitions, --csv and --quick:
+options, for `filters`; for `cuckoo` --repetitions, --csv and --quick, for `growth` also --keys and --fpr:
   --keys 1M,10M      numbers of keys (100k,1M,10M unless said; 100M takes 10 GB and long)
   --kind u64,url     kinds of keys (both)
   --fpr 1%,0.1%      false-positive rates to ask for (both)
@@ -41,9 +42,11 @@ pub(crate) struct Options {
     pub(crate) filters: bool,
     pub(crate) threads: bool,
     pub(crate) cuckoo: bool,
+    pub(crate) growth: bool,
     pub(crate) build_file: bool,
     pub(crate) size: Size,
     pub(crate) keys: Vec<u64>,
+    pub(crate) keys_given: bool,
     pub(crate) kinds: Vec<Kind>,
     pub(crate) rates: Vec<f64>,
     pub(crate) only: Vec<String>,
@@ -57,7 +60,7 @@ const MOST_KEYS: u64 = 10_000_000_000;
 pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Command> {
     let mut arguments = arguments.into_iter();
     let mut quick = false;
-    let (mut filters, mut cuckoo, mut threads, mut build_file) = (false, false, false, false);
+    let (mut filters, mut cuckoo, mut growth, mut threads, mut build_file) = (false, false, false, false, false);
     let (mut keys, mut kinds, mut rates, mut only) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut repetitions, mut csv) = (None, None);
     while let Some(argument) = arguments.next() {
@@ -66,6 +69,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             "filters" => filters = true,
             "threads" => threads = true,
             "cuckoo" => cuckoo = true,
+            "growth" => growth = true,
             "build-file" => build_file = true,
             "--quick" => quick = true,
             "--list" => return Ok(Command::List),
@@ -80,7 +84,8 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
         }
     }
     let size = Size { quick };
-    if keys.is_empty() {
+    let keys_given = !keys.is_empty();
+    if !keys_given {
         keys = if quick { vec![10_000] } else { vec![100_000, 1_000_000, 10_000_000] };
     }
     if kinds.is_empty() {
@@ -89,14 +94,16 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
     if rates.is_empty() {
         rates = vec![0.01, 0.001];
     }
-    let all = !(filters || cuckoo || threads || build_file);
+    let all = !(filters || cuckoo || growth || threads || build_file);
     Ok(Command::Run(Options {
         filters: filters || all,
         cuckoo: cuckoo || all,
+        growth: growth || all,
         threads: threads || all,
         build_file: build_file || all,
         size,
         keys,
+        keys_given,
         kinds,
         rates,
         only,
@@ -167,7 +174,9 @@ mod tests {
         let read = options("build-file");
         assert!(read.build_file && !read.filters && !read.cuckoo);
         let read = options("cuckoo");
-        assert!(read.cuckoo && !read.filters && !read.build_file);
+        assert!(read.cuckoo && !read.filters && !read.build_file && !read.growth);
+        let read = options("growth --keys 100M");
+        assert!(read.growth && read.keys_given && !read.filters && !read.cuckoo);
     }
 
     #[test]
