@@ -26,6 +26,6 @@ pub(crate) use counters::{Counters, CountersMut, CountersRef};
 #[cfg(feature = "std")]
 pub(crate) use parts::Parts;
 pub use resize::{overlap, resized};
-pub(crate) use runs::{Admission, BLOCK, Filler, OVERHEAD, Runs, Spot};
+pub(crate) use runs::{Aim, BLOCK, Filler, Met, OVERHEAD, Runs, Spot, is_first_part};
 pub(crate) use scatter::{REGION_WORDS, Scatter, set_in_region};
 pub use words::{OutOfMemory, Words, words_for};

@@ -1,5 +1,8 @@
 //! Numbers of some bits under quotients: sorted runs in slots, found by rank and select.
 //!
+//! A number is the first part of a longer one: its bits, then a 1, then zeros. So the lowest 1 tells how long it is, and no
+//! number is 0. One is the first part of another if they differ in that 1 and below it only.
+//!
 //! The table of a quotient filter in the form of Pandey, Bender, Johnson and Patro, *A General-Purpose Counting Filter:
 //! Making Every Bit Count*, SIGMOD 2017. There is a slot for each quotient. The numbers under one quotient are a run of
 //! neighbouring slots, in ascending order, and the runs follow each other in the order of their quotients: each starts in
@@ -35,10 +38,15 @@ const HEADER: usize = 3;
 pub(crate) const OVERHEAD: u32 = HEADER as u32;
 
 /// The shape of a table: how many blocks, and how wide a slot.
+///
+/// Slots are looked at several at a time, as lanes of one word: as many as fit there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Runs {
     blocks: usize,
     width: usize,
+    lanes: usize,
+    /// The lowest bit of each lane.
+    ones: u64,
 }
 
 /// Where a quotient's own slot is: the first word of its block, and its bit there.
@@ -48,12 +56,21 @@ pub(crate) struct Spot {
     bit: u32,
 }
 
-/// Decides, having met all numbers of a run in order, whether one more comes in.
-pub(crate) trait Admission {
-    /// Meets one.
-    fn meet(&mut self, number: u64);
-    /// Decides.
-    fn is_admitted(&self) -> bool;
+/// What a number meets in its run.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Met {
+    /// How often it is there.
+    pub(crate) copies: u32,
+    /// Whether it or a first part of it is there.
+    pub(crate) is_known: bool,
+}
+
+/// The slots of a run that one word holds: where they start, and their bits. What a question needs at last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Aim {
+    at: usize,
+    shift: u32,
+    bits: u32,
 }
 
 /// Slots of a run, counted from the first slot of its quotient's block and on into the blocks behind it.
@@ -62,6 +79,41 @@ struct Run {
     before: usize,
     /// The first slot behind this run; if there is none, the same as `before`.
     end: usize,
+}
+
+/// The first words of a block whose slots begin in it.
+#[derive(Clone, Copy)]
+struct Header {
+    occupied: u64,
+    ends: u64,
+    /// The ends from the first slot on that belongs to this block's quotients, moved up by one bit; below them, a bit for
+    /// where those slots begin. So the bit with `n` others below it stands at the first slot behind `n` runs. What ends in
+    /// the last slot of the block is not seen.
+    bounds: u64,
+}
+
+impl Header {
+    #[inline(always)]
+    fn of(words: &[u64], base: usize) -> Option<Self> {
+        let &[occupied, ends, offset] = words[base..].first_chunk::<HEADER>()?;
+        if offset >= BLOCK as u64 {
+            return None;
+        }
+        Some(Self { occupied, ends, bounds: (ends >> offset << offset) << 1 | 1 << offset })
+    }
+}
+
+/// Whether a number is a first part of another.
+#[inline(always)]
+pub(crate) const fn is_first_part(one: u64, other: u64) -> bool {
+    one ^ other <= one ^ one.wrapping_sub(1)
+}
+
+/// 64 bits from within a word on.
+#[inline(always)]
+fn window(words: &[u64], at: usize, shift: u32) -> u64 {
+    let pair = u128::from(words[at]) | u128::from(words[at + 1]) << 64;
+    (pair >> shift) as u64
 }
 
 /// The bits from `from` up to and without `to`; both are at most 64.
@@ -79,7 +131,9 @@ const fn low(bits: usize) -> u64 {
 impl Runs {
     /// A table of so many slots, a multiple of 64 and not 0, for numbers of up to so many bits, 1 to 63.
     pub(crate) fn new(slots: u64, width: u32) -> Self {
-        Self { blocks: slots as usize / BLOCK, width: width as usize }
+        let lanes = 64 / width;
+        let ones = (0..lanes).map(|lane| 1 << (lane * width)).sum();
+        Self { blocks: slots as usize / BLOCK, width: width as usize, lanes: lanes as usize, ones }
     }
 
     /// The words that it takes.
@@ -109,6 +163,12 @@ impl Runs {
         prefetch(words, spot.base + HEADER + spot.bit as usize * self.width / 64);
     }
 
+    /// Asks for the first words of this quotient's block.
+    #[inline(always)]
+    pub(crate) fn prefetch_header(&self, words: &[u64], spot: Spot) {
+        prefetch(words, spot.base);
+    }
+
     /// The first word of the block that has a slot, counted from the first slot of the block at `base`; and its place
     /// there.
     fn reach(&self, base: usize, slot: usize) -> (usize, usize) {
@@ -119,9 +179,7 @@ impl Runs {
     #[inline(always)]
     fn slot(&self, words: &[u64], base: usize, index: usize) -> u64 {
         let bit = index * self.width;
-        let at = base + HEADER + bit / 64;
-        let pair = u128::from(words[at]) | u128::from(words[at + 1]) << 64;
-        (pair >> (bit % 64)) as u64 & low(self.width)
+        window(words, base + HEADER + bit / 64, bit as u32 % 64) & low(self.width)
     }
 
     #[inline(always)]
@@ -139,47 +197,77 @@ impl Runs {
         words[spot.base] >> spot.bit & 1 == 1
     }
 
-    /// Whether the run of this quotient, which there is, has a number that the test accepts.
+    /// The highest bit of each lane.
     #[inline(always)]
-    pub(crate) fn any(
-        &self,
-        ranks: impl Ranks,
-        words: &[u64],
-        spot: Spot,
-        test: impl Fn(u64) -> bool,
-    ) -> bool {
-        match self.near(ranks, words, spot) {
-            Some(run) => run.into_iter().any(|index| test(self.slot(words, spot.base, index))),
-            None => self.any_far(ranks, words, spot, test),
-        }
+    const fn highs(&self) -> u64 {
+        self.ones << (self.width - 1)
     }
 
-    #[cold]
-    #[inline(never)]
-    fn any_far(&self, ranks: impl Ranks, words: &[u64], spot: Spot, test: impl Fn(u64) -> bool) -> bool {
-        self.far(ranks, words, spot).is_some_and(|run| {
-            self.numbers(words, spot, run.before.max(spot.bit as usize)..run.end).any(|(_, number)| test(number))
-        })
+    /// The highest bit of each lane that is 0.
+    #[inline(always)]
+    const fn zeros(&self, lanes: u64) -> u64 {
+        let highs = self.highs();
+        // The sum sets the highest bit of a lane if any other is set, and never leaves the lane.
+        !((lanes & !highs).wrapping_add(highs - self.ones) | lanes) & highs
     }
 
-    /// The run ends from the first slot on that belongs to this block's quotients, moved up by one bit; below them, a bit
-    /// for where those slots begin. So the bit with `n` others below it stands at the first slot behind `n` runs. `None` if
-    /// the slots do not begin in this block. What ends in its last slot is not seen.
+    /// The highest bit of each lane whose number is a first part of `number`.
     #[inline(always)]
-    fn bounds(words: &[u64], base: usize) -> Option<u64> {
-        let (ends, offset) = (words[base + 1], words[base + 2]);
-        (offset < BLOCK as u64).then(|| (ends >> offset << offset) << 1 | 1 << offset)
+    const fn first_parts(&self, lanes: u64, number: u64) -> u64 {
+        let differences = lanes ^ number.wrapping_mul(self.ones);
+        // All bits up to the lowest 1 of each lane. A lane without any spoils those above it only, which are behind the
+        // run.
+        let tails = lanes ^ lanes.wrapping_sub(self.ones);
+        self.zeros(differences & !tails)
     }
 
-    /// The slots of a run that ends in its quotient's block, before the last slot: all but few.
+    /// The highest bit of each lane whose number is at most `number`.
     #[inline(always)]
-    fn near(&self, ranks: impl Ranks, words: &[u64], spot: Spot) -> Option<Range<usize>> {
-        let bounds = Self::bounds(words, spot.base)?;
-        let first = ranks.pick(bounds, ranks.count(words[spot.base] & low(spot.bit as usize)));
+    const fn not_above(&self, lanes: u64, number: u64) -> u64 {
+        let (highs, number) = (self.highs(), number.wrapping_mul(self.ones));
+        // Compared without their highest bits first: no difference leaves its lane.
+        let low = (number | highs).wrapping_sub(lanes & !highs);
+        (number & !lanes | !(number ^ lanes) & low) & highs
+    }
+
+    /// The slots of the run of this quotient, which there is. `None` if they are too many, or beyond the quotient's block:
+    /// then only [`any_far`](Runs::any_far) can tell.
+    #[inline(always)]
+    pub(crate) fn aim(&self, ranks: impl Ranks, words: &[u64], spot: Spot) -> Option<Aim> {
+        let Header { occupied, bounds, .. } = Header::of(words, spot.base)?;
+        let first = ranks.pick(bounds, ranks.count(occupied & low(spot.bit as usize)));
         // Those above the first; none if there is no first.
         let above = bounds & !(first ^ first.wrapping_sub(1));
-        (above != 0)
-            .then(|| first.trailing_zeros().max(spot.bit) as usize..above.trailing_zeros() as usize)
+        let start = first.trailing_zeros().max(spot.bit) as usize;
+        let len = (above.trailing_zeros() as usize).wrapping_sub(start);
+        if above == 0 || len > self.lanes {
+            return None;
+        }
+        let (bit, bits) = (start * self.width, len * self.width);
+        Some(Aim { at: spot.base + HEADER + bit / 64, shift: bit as u32 % 64, bits: bits as u32 })
+    }
+
+    /// Asks for the words that are aimed at.
+    #[inline(always)]
+    pub(crate) fn prefetch_aim(words: &[u64], aim: Aim) {
+        prefetch(words, aim.at);
+    }
+
+    /// Whether one of the numbers that are aimed at is a first part of this one.
+    #[inline(always)]
+    pub(crate) fn any(&self, words: &[u64], aim: Aim, number: u64) -> bool {
+        let lanes = window(words, aim.at, aim.shift);
+        self.first_parts(lanes, number) & low(aim.bits as usize) != 0
+    }
+
+    /// Whether the run of this quotient, which there is, has a first part of this number; wherever it is.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn any_far(&self, ranks: impl Ranks, words: &[u64], spot: Spot, number: u64) -> bool {
+        self.far(ranks, words, spot).is_some_and(|run| {
+            let slots = run.before.max(spot.bit as usize)..run.end;
+            self.numbers(words, spot, slots).any(|(_, slot)| is_first_part(slot, number))
+        })
     }
 
     /// Any run, wherever it ends. `None` only if the words are not as they should be.
@@ -208,7 +296,8 @@ impl Runs {
         })
     }
 
-    /// Inserts a number under a quotient, if the run that is there admits it. There must be a free slot.
+    /// Inserts a number under a quotient, if what it meets there admits it. There must be a free slot. Whether it is in
+    /// now, and what it has met.
     #[inline(always)]
     pub(crate) fn insert(
         &self,
@@ -216,15 +305,16 @@ impl Runs {
         words: &mut [u64],
         spot: Spot,
         number: u64,
-        admission: &mut impl Admission,
-    ) -> bool {
-        match self.insert_near(ranks, words, spot, number, admission) {
-            Some(is_in) => is_in,
-            None => self.insert_far(ranks, words, spot, number, admission),
+        admits: impl Fn(Met) -> bool,
+    ) -> (bool, Met) {
+        match self.insert_near(ranks, words, spot, number, &admits) {
+            Some(outcome) => outcome,
+            None => self.insert_far(ranks, words, spot, number, &admits),
         }
     }
 
-    /// Within one block: all but few. `None`, and nothing has changed, if more is looked at.
+    /// Within one block: all but few. `None`, and nothing has changed, if more is looked at. How many runs and slots there
+    /// are is random, so that little here branches on it.
     #[inline(always)]
     fn insert_near(
         &self,
@@ -232,39 +322,35 @@ impl Runs {
         words: &mut [u64],
         Spot { base, bit }: Spot,
         number: u64,
-        admission: &mut impl Admission,
-    ) -> Option<bool> {
-        let (occupied, ends, bit) = (words[base], words[base + 1], bit as usize);
-        let bounds = Self::bounds(words, base)?;
+        admits: &impl Fn(Met) -> bool,
+    ) -> Option<(bool, Met)> {
+        let Header { occupied, ends, bounds } = Header::of(words, base)?;
+        let bit = bit as usize;
         let first = ranks.pick(bounds, ranks.count(occupied & low(bit)));
-        if first == 0 {
+        let above = bounds & !(first ^ first.wrapping_sub(1));
+        let is_run = occupied >> bit & 1 == 1;
+        if first == 0 || is_run && above == 0 {
             return None;
         }
-        let before = first.trailing_zeros() as usize;
-        let is_run = occupied >> bit & 1 == 1;
-        let (mut place, mut end) = (before, before);
-        if is_run {
-            let above = bounds & !(first ^ (first - 1));
-            if above == 0 {
-                return None;
+        let start = bit.max(first.trailing_zeros() as usize);
+        let end = if is_run { above.trailing_zeros() as usize } else { start };
+        let (mut place, mut met, mut from) = (start, Met::default(), start);
+        loop {
+            let len = (end - from).min(self.lanes);
+            let slot = from * self.width;
+            let (lanes, mask) = (window(words, base + HEADER + slot / 64, slot as u32 % 64), low(len * self.width));
+            place += ranks.count(self.not_above(lanes, number) & mask) as usize;
+            met.copies += ranks.count(self.zeros(lanes ^ number.wrapping_mul(self.ones)) & mask);
+            met.is_known |= self.first_parts(lanes, number) & mask != 0;
+            from += len;
+            if from >= end {
+                break;
             }
-            end = above.trailing_zeros() as usize;
-            place = before.max(bit);
-            for index in place..end {
-                let resident = self.slot(words, base, index);
-                admission.meet(resident);
-                place += usize::from(resident <= number);
-            }
-            if !admission.is_admitted() {
-                return Some(false);
-            }
-        } else if before <= bit {
-            words[base] = occupied | 1 << bit;
-            words[base + 1] = ends | 1 << bit;
-            self.set_slot(words, base, bit, number);
-            return Some(true);
         }
-        // The first slot that no run covers: behind it, as many runs have ended as have begun.
+        if !admits(met) {
+            return Some((false, met));
+        }
+        // The first slot that no run covers: before it, as many runs have ended as have begun.
         let (mut free, mut counted) = (end, bit + 1);
         loop {
             let begun = ranks.count(occupied & between(counted, free + 1));
@@ -279,17 +365,13 @@ impl Runs {
             }
         }
         let moved = between(place, free);
-        let mut changed = ends & !moved | (ends & moved) << 1;
-        if place == end {
-            // It is the run's new end; the old one is not, if there was a run.
-            changed |= 1 << place;
-            changed &= !(u64::from(is_run) << place >> 1);
-        }
+        // At the end of its run it is the new end; the old one is not, if there was a run.
+        let (is_end, was_end) = (u64::from(place == end), u64::from(place == end && is_run));
+        let changed = (ends & !moved | (ends & moved) << 1 | is_end << place) & !(was_end << place >> 1);
         words[base] = occupied | 1 << bit;
         words[base + 1] = changed;
-        self.move_up(words, base, place, free);
-        self.set_slot(words, base, place, number);
-        Some(true)
+        self.move_up(words, base, place, free, number);
+        Some((true, met))
     }
 
     #[cold]
@@ -300,48 +382,48 @@ impl Runs {
         words: &mut [u64],
         spot: Spot,
         number: u64,
-        admission: &mut impl Admission,
-    ) -> bool {
-        let Some(Run { before, end }) = self.far(ranks, words, spot) else { return false };
+        admits: &impl Fn(Met) -> bool,
+    ) -> (bool, Met) {
+        let mut met = Met::default();
+        let Some(Run { before, end }) = self.far(ranks, words, spot) else { return (false, met) };
         let is_run = self.is_occupied(words, spot);
         let mut place = before;
         if is_run {
             place = before.max(spot.bit as usize);
             for (_, resident) in self.numbers(words, spot, place..end) {
-                admission.meet(resident);
+                met.copies += u32::from(resident == number);
+                met.is_known |= is_first_part(resident, number);
                 place += usize::from(resident <= number);
             }
-            if !admission.is_admitted() {
-                return false;
+            if !admits(met) {
+                return (false, met);
             }
         }
-        let Some(free) = self.free_from(ranks, words, spot, end) else { return false };
+        let Some(free) = self.free_from(ranks, words, spot, end) else { return (false, met) };
         if is_run && place == end {
             self.set_end(words, spot, end - 1, false);
         }
+        // From the last block to the first, each with what the one before it hands over.
         for block in (place / BLOCK..=free / BLOCK).rev() {
             let (base, _) = self.reach(spot.base, block * BLOCK);
             let from = place.saturating_sub(block * BLOCK);
             let to = (free - block * BLOCK).min(BLOCK - 1);
-            self.move_up(words, base, from, to);
-            let (ends, moved) = (words[base + 1], between(from, to));
-            words[base + 1] = ends & !between(from, to + 1) | (ends & moved) << 1;
+            let (mut incoming, mut is_end) = (number, !is_run || place == end);
             if block > place / BLOCK {
                 let (before, last) = self.reach(spot.base, block * BLOCK - 1);
-                let number = self.slot(words, before, last);
-                self.set_slot(words, base, 0, number);
-                words[base + 1] |= words[before + 1] >> last & 1;
+                incoming = self.slot(words, before, last);
+                is_end = words[before + 1] >> last & 1 == 1;
             }
+            let (ends, moved) = (words[base + 1], between(from, to));
+            words[base + 1] = ends & !between(from, to + 1) | (ends & moved) << 1 | u64::from(is_end) << from;
+            self.move_up(words, base, from, to, incoming);
         }
-        let (base, index) = self.reach(spot.base, place);
-        self.set_slot(words, base, index, number);
-        self.set_end(words, spot, place, !is_run || place == end);
         words[spot.base] |= 1 << spot.bit;
         for block in 1..=free / BLOCK {
             let (base, _) = self.reach(spot.base, block * BLOCK);
             words[base + 2] += 1;
         }
-        true
+        (true, met)
     }
 
     fn set_end(&self, words: &mut [u64], spot: Spot, slot: usize, is_end: bool) {
@@ -387,37 +469,66 @@ impl Runs {
         None
     }
 
-    /// Moves the slots from `from` up to and without `to` of a block to the next slot each. That of `to` is overwritten.
+    /// Moves the slots from `from` up to and without `to` of a block to the next slot each, and writes a number to `from`.
+    /// That of `to` is overwritten.
     #[inline(always)]
-    fn move_up(&self, words: &mut [u64], base: usize, from: usize, to: usize) {
-        if from >= to {
+    fn move_up(&self, words: &mut [u64], base: usize, from: usize, to: usize, number: u64) {
+        let width = self.width;
+        let bit = from * width;
+        let (at, shift, bits) = (base + HEADER + bit / 64, bit % 64, (to - from) * width);
+        if shift + bits + width < 128 {
+            // All of it is in two words.
+            let pair = u128::from(words[at]) | u128::from(words[at + 1]) << 64;
+            let mask = ((1 << (bits + width)) - 1) << shift;
+            let moved = (pair >> shift) << width | u128::from(number);
+            let pair = pair & !mask | moved << shift & mask;
+            words[at] = pair as u64;
+            words[at + 1] = (pair >> 64) as u64;
             return;
         }
-        let width = self.width;
-        let (from, to) = ((from + 1) * width, (to + 1) * width);
-        let (first, last) = (from / 64, (to - 1) / 64);
-        let slots = base + HEADER;
-        for at in (first..=last).rev() {
+        self.move_words_up(words, base, bit + width, bit + bits + width);
+        self.set_slot(words, base, from, number);
+    }
+
+    /// Moves bits of a block's slots up by the width of one, to those from `from` up to and without `to`.
+    #[inline(never)]
+    fn move_words_up(&self, words: &mut [u64], base: usize, from: usize, to: usize) {
+        let (slots, width) = (base + HEADER, self.width);
+        for at in (from / 64..=(to - 1) / 64).rev() {
             // Before the first word of the slots is one of the header, whose bits the mask leaves out.
             let moved = words[slots + at] << width | words[slots + at - 1] >> (64 - width);
-            let above = from.saturating_sub(at * 64);
-            let mask = between(above, (to - at * 64).min(64));
+            let mask = between(from.saturating_sub(at * 64), (to - at * 64).min(64));
             words[slots + at] = words[slots + at] & !mask | moved & mask;
         }
     }
 
-    /// Moves the slots behind `from` up to `to` of a block to the slot before each. That of `from` is overwritten.
-    fn move_down(&self, words: &mut [u64], base: usize, from: usize, to: usize) {
-        if from >= to {
+    /// Moves the slots behind `from` up to `to` of a block to the slot before each, and writes a number to `to`. That of
+    /// `from` is overwritten.
+    #[inline(always)]
+    fn move_down(&self, words: &mut [u64], base: usize, from: usize, to: usize, number: u64) {
+        let width = self.width;
+        let bit = from * width;
+        let (at, shift, bits) = (base + HEADER + bit / 64, bit % 64, (to - from) * width);
+        if shift + bits + width < 128 {
+            let pair = u128::from(words[at]) | u128::from(words[at + 1]) << 64;
+            let (kept, mask) = ((1 << bits) - 1, ((1 << (bits + width)) - 1) << shift);
+            let moved = (pair >> shift >> width) & kept | u128::from(number) << bits;
+            let pair = pair & !mask | moved << shift;
+            words[at] = pair as u64;
+            words[at + 1] = (pair >> 64) as u64;
             return;
         }
-        let width = self.width;
-        let (from, to) = (from * width, to * width);
-        let slots = base + HEADER;
+        self.move_words_down(words, base, bit, bit + bits);
+        self.set_slot(words, base, to, number);
+    }
+
+    /// Moves bits of a block's slots down by the width of one, to those from `from` up to and without `to`.
+    #[inline(never)]
+    fn move_words_down(&self, words: &mut [u64], base: usize, from: usize, to: usize) {
+        let (slots, width) = (base + HEADER, self.width);
         for at in from / 64..=(to - 1) / 64 {
             let moved = words[slots + at] >> width | words[slots + at + 1] << (64 - width);
-            let above = from.saturating_sub(at * 64);
-            let mask = between(above, (to - at * 64).min(64));
+            let mask = between(from.saturating_sub(at * 64), (to - at * 64).min(64));
             words[slots + at] = words[slots + at] & !mask | moved & mask;
         }
     }
@@ -434,18 +545,17 @@ impl Runs {
         if !self.is_occupied(words, spot) {
             return false;
         }
-        let Some(Run { before, end }) = self.far(ranks, words, spot) else { return false };
-        let start = before.max(spot.bit as usize);
-        let chosen = choose(&mut self.numbers(words, spot, start..end).map(|(_, number)| number));
-        let Some(place) = chosen.map(|nth| start + nth) else { return false };
+        let near = self.near(ranks, words, spot);
+        let Some(run) = near.clone().or_else(|| self.far_slots(ranks, words, spot)) else { return false };
+        let chosen = choose(&mut self.numbers(words, spot, run.clone()).map(|(_, number)| number));
+        let Some(place) = chosen.map(|nth| run.start + nth) else { return false };
+        let last = near.and_then(|run| self.settled_near(ranks, words, spot, run.end));
         // The last slot of those that lie behind their quotients because of this one.
-        let last = self.settled_from(words, spot, end) - 1;
-        let (is_last, is_only) = (place + 1 == end, start + 1 == end);
+        let last = last.unwrap_or_else(|| self.settled_from(words, spot, run.end)) - 1;
         for block in place / BLOCK..=last / BLOCK {
             let (base, _) = self.reach(spot.base, block * BLOCK);
             let from = place.saturating_sub(block * BLOCK);
             let to = (last - block * BLOCK).min(BLOCK - 1);
-            self.move_down(words, base, from, to);
             let ends = words[base + 1];
             let mut changed = ends & !between(from, to + 1) | (ends >> 1) & between(from, to);
             let mut number = 0;
@@ -455,11 +565,11 @@ impl Runs {
                 changed |= (words[next + 1] & 1) << to;
             }
             words[base + 1] = changed;
-            self.set_slot(words, base, to, number);
+            self.move_down(words, base, from, to, number);
         }
-        if is_only {
+        if run.len() == 1 {
             words[spot.base] &= !(1 << spot.bit);
-        } else if is_last {
+        } else if place + 1 == run.end {
             self.set_end(words, spot, place - 1, true);
         }
         for block in 1..=last / BLOCK {
@@ -467,6 +577,42 @@ impl Runs {
             words[base + 2] -= 1;
         }
         true
+    }
+
+    /// The slots of a run that ends in its quotient's block, before the last slot: all but few.
+    #[inline(always)]
+    fn near(&self, ranks: impl Ranks, words: &[u64], spot: Spot) -> Option<Range<usize>> {
+        let Header { occupied, bounds, .. } = Header::of(words, spot.base)?;
+        let first = ranks.pick(bounds, ranks.count(occupied & low(spot.bit as usize)));
+        let above = bounds & !(first ^ first.wrapping_sub(1));
+        (above != 0).then(|| first.trailing_zeros().max(spot.bit) as usize..above.trailing_zeros() as usize)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn far_slots(&self, ranks: impl Ranks, words: &[u64], spot: Spot) -> Option<Range<usize>> {
+        let run = self.far(ranks, words, spot)?;
+        Some(run.before.max(spot.bit as usize)..run.end)
+    }
+
+    /// As [`settled_from`](Runs::settled_from), if it is in the quotient's block.
+    #[inline(always)]
+    fn settled_near(&self, ranks: impl Ranks, words: &[u64], spot: Spot, slot: usize) -> Option<usize> {
+        let Header { occupied, ends, .. } = Header::of(words, spot.base)?;
+        let (mut slot, mut counted) = (slot, spot.bit as usize + 1);
+        loop {
+            // Runs whose quotients lie before this slot are behind their own.
+            let begun = ranks.count(occupied & between(counted, slot));
+            if begun == 0 {
+                return Some(slot);
+            }
+            let last = ranks.pick(ends >> slot << slot, begun - 1);
+            counted = slot;
+            slot = last.trailing_zeros() as usize + 1;
+            if slot >= BLOCK {
+                return None;
+            }
+        }
     }
 
     /// The first slot from `slot` on that is free or has its own quotient's run, if the run of this quotient ends before
@@ -497,8 +643,7 @@ impl Runs {
 
     /// All quotients and numbers, ascending.
     pub(crate) fn iter<'a>(&self, words: &'a [u64]) -> Numbers<'a> {
-        let quotients = words[0];
-        Numbers { runs: *self, words, quotients, block: 0, quotient: 0, next: words[2] as usize, is_in_run: false }
+        Numbers { runs: *self, words, quotients: words[0], block: 0, next: words[2] as usize }
     }
 
     /// Whether the words are as this table writes them: every run where it belongs, ascending and without a 0, and nothing
@@ -604,40 +749,37 @@ impl<'a> Ends<'a> {
 pub(crate) struct Numbers<'a> {
     runs: Runs,
     words: &'a [u64],
-    /// Those of the block that are still to come.
+    /// Those of the block whose runs have not ended.
     quotients: u64,
     block: usize,
-    quotient: u64,
+    /// The next slot, or one before it that is free.
     next: usize,
-    is_in_run: bool,
 }
 
 impl Iterator for Numbers<'_> {
     type Item = (u64, u64);
 
+    // How long a run is, no branch predictor knows: what follows from it is computed.
     #[inline(always)]
     fn next(&mut self) -> Option<(u64, u64)> {
-        if !self.is_in_run {
-            while self.quotients == 0 {
-                self.block += 1;
-                if self.block >= self.runs.blocks {
-                    return None;
-                }
-                self.quotients = self.words[self.block * self.runs.stride()];
+        while self.quotients == 0 {
+            self.block += 1;
+            if self.block >= self.runs.blocks {
+                return None;
             }
-            let quotient = self.block * BLOCK + self.quotients.trailing_zeros() as usize;
-            self.quotients &= self.quotients - 1;
-            self.quotient = quotient as u64;
-            self.next = self.next.max(quotient);
+            self.quotients = self.words[self.block * self.runs.stride()];
         }
-        let mut block = self.next / BLOCK;
+        let quotient = self.block * BLOCK + self.quotients.trailing_zeros() as usize;
+        let slot = self.next.max(quotient);
+        self.next = slot + 1;
+        let mut block = slot / BLOCK;
         if block >= self.runs.blocks {
             block -= self.runs.blocks;
         }
-        let (base, index) = (block * self.runs.stride(), self.next % BLOCK);
-        self.is_in_run = self.words[base + 1] >> index & 1 == 0;
-        self.next += 1;
-        Some((self.quotient, self.runs.slot(self.words, base, index)))
+        let (base, index) = (block * self.runs.stride(), slot % BLOCK);
+        let is_end = self.words[base + 1] >> index & 1;
+        self.quotients &= self.quotients.wrapping_sub(is_end);
+        Some((quotient as u64, self.runs.slot(self.words, base, index)))
     }
 }
 
@@ -645,9 +787,8 @@ impl Iterator for Numbers<'_> {
 pub(crate) struct Filler<'a> {
     runs: Runs,
     words: &'a mut [u64],
-    /// The quotient of the last run, the slot where it starts, and the number that is its highest.
+    /// The quotient of the last run, and the number that is its highest.
     quotient: u64,
-    start: usize,
     highest: u64,
     /// The first slot behind everything.
     next: usize,
@@ -660,56 +801,40 @@ pub(crate) struct Filler<'a> {
 impl<'a> Filler<'a> {
     /// The words must all be zero.
     pub(crate) fn new(runs: Runs, words: &'a mut [u64]) -> Self {
-        Self { runs, words, quotient: 0, start: 0, highest: 0, next: 0, block: 0, late: Vec::new() }
+        Self { runs, words, quotient: u64::MAX, highest: 0, next: 0, block: 0, late: Vec::new() }
     }
 
     /// The next number: of the same quotient as the one before, or of a higher one. Numbers of one quotient come in any
     /// order, best ascending.
     #[inline(always)]
     pub(crate) fn push(&mut self, quotient: u64, number: u64) {
-        let runs = self.runs;
-        if quotient != self.quotient || self.next == self.start {
-            self.close();
-            self.begin(quotient);
-        }
-        if self.next >= runs.slots() {
-            self.late.push((quotient, number));
-            return;
-        }
-        let (base, index) = (self.next / BLOCK * runs.stride(), self.next % BLOCK);
-        if number >= self.highest {
-            let bit = index * runs.width;
-            let (at, shift) = (base + HEADER + bit / 64, bit % 64);
-            let shifted = u128::from(number) << shift;
-            self.words[at] |= shifted as u64;
-            self.words[at + 1] |= (shifted >> 64) as u64;
-            self.highest = number;
-        } else {
-            self.push_down(number);
-        }
-        self.next += 1;
-    }
-
-    #[inline(always)]
-    fn begin(&mut self, quotient: u64) {
-        let block = quotient as usize / BLOCK;
+        let (runs, block) = (self.runs, quotient as usize / BLOCK);
         if block > self.block {
             self.count_earlier(block);
         }
-        self.next = self.next.max(quotient as usize);
-        (self.quotient, self.start, self.highest) = (quotient, self.next, 0);
-        if self.next < self.runs.slots() {
-            self.words[block * self.runs.stride()] |= 1 << (quotient % BLOCK as u64);
+        let slot = self.next.max(quotient as usize);
+        if slot >= runs.slots() {
+            self.late.push((quotient, number));
+            return;
         }
-    }
-
-    /// Marks the end of the last run, if there is one.
-    #[inline(always)]
-    fn close(&mut self) {
-        if self.next > self.start {
-            let end = self.next - 1;
-            self.words[end / BLOCK * self.runs.stride() + 1] |= 1 << (end % BLOCK);
+        // Whether a run goes on is random, so that nothing branches on it: each number ends its run, and the one before it
+        // does not if it is of the same.
+        let is_same = quotient == self.quotient;
+        let before = slot.saturating_sub(1);
+        self.words[before / BLOCK * runs.stride() + 1] &= !(u64::from(is_same) << (before % BLOCK));
+        let (base, index) = (slot / BLOCK * runs.stride(), slot % BLOCK);
+        self.words[base + 1] |= 1 << index;
+        self.words[block * runs.stride()] |= 1 << (quotient % BLOCK as u64);
+        self.next = slot + 1;
+        let highest = if is_same { self.highest } else { 0 };
+        if number < highest {
+            return self.push_down(slot, number);
         }
+        (self.quotient, self.highest) = (quotient, number);
+        let bit = index * runs.width;
+        let (at, shifted) = (base + HEADER + bit / 64, u128::from(number) << (bit % 64));
+        self.words[at] |= shifted as u64;
+        self.words[at + 1] |= (shifted >> 64) as u64;
     }
 
     /// Tells the blocks up to this one how many of their slots belong to runs before them.
@@ -720,44 +845,36 @@ impl<'a> Filler<'a> {
         self.block = block;
     }
 
-    /// Puts a number where it belongs among those of its run.
+    /// Puts a number where it belongs among those before a slot, of which at least one of its run is higher.
     #[cold]
-    fn push_down(&mut self, number: u64) {
+    fn push_down(&mut self, mut slot: usize, number: u64) {
         let runs = self.runs;
         let at = |slot: usize| (slot / BLOCK * runs.stride(), slot % BLOCK);
-        let mut slot = self.next;
-        while slot > self.start {
+        loop {
             let (base, index) = at(slot - 1);
             let before = runs.slot(self.words, base, index);
-            if before <= number {
-                break;
-            }
+            // Up to the first of the run: what ends before it is another.
+            let is_first = slot < 2 || self.words[at(slot - 2).0 + 1] >> at(slot - 2).1 & 1 == 1;
             let (base, index) = at(slot);
             runs.set_slot(self.words, base, index, before);
             slot -= 1;
+            let (base, index) = at(slot);
+            if is_first || slot as u64 == self.quotient {
+                return runs.set_slot(self.words, base, index, number);
+            }
+            let (lower, lower_index) = at(slot - 1);
+            if runs.slot(self.words, lower, lower_index) <= number {
+                return runs.set_slot(self.words, base, index, number);
+            }
         }
-        let (base, index) = at(slot);
-        runs.set_slot(self.words, base, index, number);
     }
 
     /// The table is filled.
     pub(crate) fn finish(mut self, ranks: impl Ranks) {
-        self.close();
         self.count_earlier(self.runs.blocks - 1);
         for (quotient, number) in self.late {
-            self.runs.insert(ranks, self.words, self.runs.spot(quotient), number, &mut Anyone);
+            self.runs.insert(ranks, self.words, self.runs.spot(quotient), number, |_| true);
         }
-    }
-}
-
-/// Admits all.
-struct Anyone;
-
-impl Admission for Anyone {
-    fn meet(&mut self, _: u64) {}
-
-    fn is_admitted(&self) -> bool {
-        true
     }
 }
 
@@ -793,9 +910,10 @@ mod tests {
             let Self { runs, words, quotient, number, is_insert } = self;
             let spot = runs.spot(quotient);
             if is_insert {
-                return runs.insert(ranks, words, spot, number, &mut Anyone);
+                return runs.insert(ranks, words, spot, number, |_| true).0;
             }
-            let found = runs.is_occupied(words, spot) && runs.any(ranks, words, spot, |found| found == number);
+            let slots = runs.far_slots(ranks, words, spot).filter(|_| runs.is_occupied(words, spot));
+            let found = slots.is_some_and(|slots| runs.numbers(words, spot, slots).any(|(_, found)| found == number));
             assert_eq!(found, runs.remove(ranks, words, spot, |mut run| Iterator::position(&mut run, |n| n == number)));
             found
         }
@@ -810,6 +928,25 @@ mod tests {
             let mut filler = Filler::new(self.0, self.2);
             self.1.iter().for_each(|&(quotient, number)| filler.push(quotient, number));
             filler.finish(ranks);
+        }
+    }
+
+    /// Whether a first part of a number is there, as a filter asks.
+    fn runs_any(runs: Runs, ranks: impl Ranks, words: &[u64], spot: Spot, number: u64) -> bool {
+        runs.is_occupied(words, spot)
+            && match runs.aim(ranks, words, spot) {
+                Some(aim) => runs.any(words, aim, number),
+                None => runs.any_far(ranks, words, spot, number),
+            }
+    }
+
+    struct Ask<'a>(Runs, &'a [u64], u64, u64);
+
+    impl Work for Ask<'_> {
+        type Output = bool;
+
+        fn run(self, ranks: impl Ranks) -> bool {
+            runs_any(self.0, ranks, self.1, self.0.spot(self.2), self.3)
         }
     }
 
@@ -854,6 +991,14 @@ mod tests {
                         assert!(runs.is_whole(&words, |_| count += 1), "{blocks} blocks, {width} bits, step {step}");
                         assert_eq!(count, list.len());
                         assert!(runs.iter(&words).eq(list.iter().copied()));
+                        for _ in 0..20 {
+                            let (quotient, asked) = (dice.below(blocks * 64), 1 + dice.below((1 << width.min(6)) - 1));
+                            let is_first = |&(q, number): &(u64, u64)| {
+                                let length = number.trailing_zeros();
+                                q == quotient && number >> length >> 1 == asked >> length >> 1
+                            };
+                            assert_eq!(with_ranks(Ask(runs, &words, quotient, asked)), list.iter().any(is_first));
+                        }
                         // The same words, however they came about.
                         let mut again = vec![0; words.len()];
                         with_ranks(Refill(runs, &list, &mut again));
@@ -889,7 +1034,7 @@ mod tests {
                     type Output = bool;
                     fn run(self, ranks: impl Ranks) -> bool {
                         let spot = self.0.spot(self.2);
-                        self.0.is_occupied(self.1, spot) && self.0.any(ranks, self.1, spot, |number| number > 90)
+                        runs_any(self.0, ranks, self.1, spot, 91)
                     }
                 }
                 sum += u64::from(with_ranks(Look(runs, &damaged, quotient)));

@@ -61,7 +61,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 
 use crate::batch::{self, BATCH};
-use crate::bits::{Admission, BLOCK, Bytes, Filler, OVERHEAD, Runs, Spot, Words};
+use crate::bits::{Aim, BLOCK, Bytes, Filler, Met, OVERHEAD, Runs, Spot, Words, is_first_part};
 use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Doublings, Family, Guarantee, Make, Report, Slots};
 use crate::hash::{Digest, Hashing, Key, Secret};
@@ -180,12 +180,6 @@ const fn young(stream: u64, width: u32) -> u64 {
     stream >> (63 - width) | 1
 }
 
-/// Whether a slot's fingerprint is the first part of a new key's: they differ at most in the 1 of the slot and below it.
-#[inline(always)]
-const fn matches(slot: u64, young: u64) -> bool {
-    slot ^ young <= slot ^ slot.wrapping_sub(1)
-}
-
 /// A quotient's slot and a new key's fingerprint.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
@@ -246,30 +240,10 @@ fn of_digests(placing: &Placing, digests: &[Digest], places: &mut [Place]) {
     places.iter_mut().zip(digests).for_each(|(place, &digest)| *place = placing.digest(digest));
 }
 
-/// A key that wants in, and what it has seen of those that are there.
-struct Newcomer<const SET: bool> {
-    young: u64,
-    is_known: bool,
-    copies: u32,
-}
-
-impl<const SET: bool> Newcomer<SET> {
-    const fn new(young: u64) -> Self {
-        Self { young, is_known: false, copies: 0 }
-    }
-}
-
-impl<const SET: bool> Admission for Newcomer<SET> {
-    #[inline(always)]
-    fn meet(&mut self, slot: u64) {
-        self.is_known |= matches(slot, self.young);
-        self.copies += u32::from(slot == self.young);
-    }
-
-    #[inline(always)]
-    fn is_admitted(&self) -> bool {
-        if SET { !self.is_known } else { self.copies < MOST_COPIES }
-    }
+/// Whether a key comes in that meets these.
+#[inline(always)]
+const fn admits<const SET: bool>(met: Met) -> bool {
+    if SET { !met.is_known } else { met.copies < MOST_COPIES }
 }
 
 /// A filter that grows.
@@ -876,8 +850,11 @@ impl Work for Ask<'_> {
 
     #[inline(always)]
     fn run(self, ranks: impl Ranks) -> bool {
-        let Place { spot, young } = self.place;
-        self.runs.any(ranks, self.words, spot, |slot| matches(slot, young))
+        let (Self { runs, words, .. }, Place { spot, young }) = (&self, self.place);
+        match runs.aim(ranks, words, spot) {
+            Some(aim) => runs.any(words, aim, young),
+            None => runs.any_far(ranks, words, spot, young),
+        }
     }
 }
 
@@ -895,27 +872,43 @@ impl<K, P: Fn(&Placing, &[K], &mut [Place])> Work for AskAll<'_, K, P> {
 
     #[inline(always)]
     fn run(self, ranks: impl Ranks) {
-        let Self { placing, mut words, keys, place, hits: mut left } = self;
+        let Self { placing, mut words, keys, place, hits } = self;
         let (runs, far) = (placing.runs, words.len() >= PREFETCH_FROM_WORDS);
+        // Those of the batch before whose slots have been asked for.
+        let (mut aims, mut len) = ([(Aim::default(), 0, 0); BATCH], 0);
+        let mut first = 0;
         batch::pipeline(
             &mut words,
             keys,
             |keys, places| place(&placing, keys, places),
             far,
-            |words, place| runs.prefetch(words, place.spot),
+            |words, place| runs.prefetch_header(words, place.spot),
             |words, places| {
-                let hits = left.split_off_mut(..places.len()).expect("one answer per key");
-                // Whether a quotient has a run is a coin that no branch predictor knows. So those that have one are
-                // listed without a branch, and only they are looked for.
-                let (mut listed, mut len) = ([0u8; BATCH], 0);
+                for &(aim, young, index) in &aims[..len] {
+                    hits[index] = runs.any(words, aim, young);
+                }
+                // Whether a quotient has a run is a coin that no branch predictor knows. So those that have one are listed
+                // without a branch, and only their slots are looked for.
+                let (mut listed, mut occupied) = ([0u8; BATCH], 0);
                 for (index, place) in places.iter().enumerate() {
-                    listed[len % BATCH] = index as u8;
-                    len += usize::from(runs.is_occupied(words, place.spot));
+                    listed[occupied % BATCH] = index as u8;
+                    occupied += usize::from(runs.is_occupied(words, place.spot));
                 }
-                for &index in &listed[..len] {
-                    let Place { spot, young } = places[index as usize];
-                    hits[index as usize] = runs.any(ranks, words, spot, |slot| matches(slot, young));
+                len = 0;
+                for &index in &listed[..occupied] {
+                    let Place { spot, young } = places[index as usize % BATCH];
+                    let index = first + index as usize;
+                    let Some(aim) = runs.aim(ranks, words, spot) else {
+                        hits[index] = runs.any_far(ranks, words, spot, young);
+                        continue;
+                    };
+                    if far {
+                        Runs::prefetch_aim(words, aim);
+                    }
+                    aims[len % BATCH] = (aim, young, index);
+                    len += 1;
                 }
+                first += places.len();
             },
         );
     }
@@ -934,9 +927,8 @@ impl<const SET: bool> Work for Put<'_, SET> {
     #[inline(always)]
     fn run(self, ranks: impl Ranks) -> (bool, bool) {
         let Place { spot, young } = self.place;
-        let mut newcomer = Newcomer::<SET>::new(young);
-        let is_in = self.runs.insert(ranks, self.words, spot, young, &mut newcomer);
-        (is_in, newcomer.is_known)
+        let (is_in, met) = self.runs.insert(ranks, self.words, spot, young, admits::<SET>);
+        (is_in, met.is_known)
     }
 }
 
@@ -1007,7 +999,7 @@ impl Work for Take<'_> {
         self.runs.remove(ranks, self.words, spot, |slots| {
             // The place and the age of the longest, and how often it is there.
             let (mut longest, mut copies) = (None::<(usize, u32)>, 0);
-            for (nth, slot) in slots.enumerate().filter(|&(_, slot)| matches(slot, young)) {
+            for (nth, slot) in slots.enumerate().filter(|&(_, slot)| is_first_part(slot, young)) {
                 let age = slot.trailing_zeros();
                 if longest.is_none_or(|(_, least)| age < least) {
                     (longest, copies) = (Some((nth, age)), 0);
@@ -1038,21 +1030,23 @@ impl Work for Double<'_> {
     fn run(self, ranks: impl Ranks) {
         let (bitless, mask) = (1 << self.width, (2 << self.width) - 1);
         let mut filler = Filler::new(self.doubled, self.to);
-        let mut numbers = self.runs.iter(self.from).peekable();
-        while let Some((quotient, slot)) = numbers.next() {
-            if slot != bitless {
-                filler.push(2 * quotient + (slot >> self.width), slot << 1 & mask);
-                continue;
+        // Copies of those without bits, still to come to the second of their quotients.
+        let (mut copies, mut second) = (0, 0);
+        for (quotient, slot) in self.runs.iter(self.from) {
+            let doubled = 2 * quotient + (slot >> self.width);
+            // They stand behind those whose first bit is 0, and before those whose first bit is 1.
+            if copies > 0 && (doubled > second || slot > bitless) {
+                (0..copies).for_each(|_| filler.push(second, bitless));
+                copies = 0;
             }
-            // Behind those whose first bit is 0, and before those whose first bit is 1: the copies of all that have none.
-            let mut copies = 1;
-            while numbers.next_if_eq(&(quotient, bitless)).is_some() {
-                copies += 1;
-            }
-            for quotient in [2 * quotient, 2 * quotient + 1] {
-                (0..copies).for_each(|_| filler.push(quotient, bitless));
+            if slot == bitless {
+                filler.push(2 * quotient, bitless);
+                (copies, second) = (copies + 1, 2 * quotient + 1);
+            } else {
+                filler.push(doubled, slot << 1 & mask);
             }
         }
+        (0..copies).for_each(|_| filler.push(second, bitless));
         filler.finish(ranks);
     }
 }
