@@ -118,6 +118,13 @@ const PREFETCH_FROM_WORDS: usize = 128 * 1024 / 8;
 /// Keys that are inserted before it is looked whether the table has left the cache.
 const STRETCH: u64 = 4096;
 
+/// From this many words on, keys are gathered by region if many come at once: 4 MiB.
+const GATHER_FROM_WORDS: usize = 1 << 19;
+
+/// Slots of a region: 2 to the power of this. With fingerprints of 10 bits they take 112 KiB, a part of a second-level
+/// cache.
+const REGION_SHIFT: u32 = 16;
+
 /// The number of ages that a fingerprint of so many bits may have: one for each bit that it can give, and none.
 const AGES: usize = *EXPANDING_WIDTHS.end() as usize + 1;
 
@@ -232,6 +239,12 @@ fn of_keys<K: Key>(hashing: Hashing) -> impl Fn(&Placing, &[K], &mut [Place]) + 
         K::halves(keys, &hashing, halves);
         places.iter_mut().zip(&*halves).for_each(|(place, &half)| *place = placing.half(half));
     }
+}
+
+/// Where keys are whose first halves are enough.
+#[inline(always)]
+fn of_halves(placing: &Placing, halves: &[u64], places: &mut [Place]) {
+    places.iter_mut().zip(halves).for_each(|(place, &half)| *place = placing.half(half));
 }
 
 /// Where keys are that are hashed already.
@@ -390,7 +403,48 @@ impl Expanding {
     /// # Errors
     /// [`Full`] says how many went in before it had to grow and there was no memory. Those are in.
     pub fn insert_all<K: Key>(&mut self, keys: &[K]) -> Result<(), Full> {
-        self.fill::<false, _>(keys, of_keys(self.hashing), |_| {})
+        let mut left = keys;
+        while !left.is_empty() {
+            // As many as fit before it doubles: their order does not matter then.
+            let room = self.capacity().saturating_sub(self.used).min(left.len() as u64) as usize;
+            let gathered = if self.is_whole { self.gather(&left[..room]) } else { None };
+            let now = match gathered {
+                Some(()) => room,
+                // One more, so that it doubles.
+                None => {
+                    let now = left.len().min(room + 1);
+                    let before = (keys.len() - left.len()) as u64;
+                    let told = |full: Full| Full { inserted: before + full.inserted, ..full };
+                    self.fill::<false, _>(&left[..now], of_keys(self.hashing), |_| {}).map_err(told)?;
+                    now
+                }
+            };
+            left = &left[now..];
+        }
+        Ok(())
+    }
+
+    /// Inserts keys for which there is room, gathered by region of the table, so that its lines are fetched and written
+    /// back once for many keys. `None`, and nothing has changed, if they are too few for that or the table is too small.
+    fn gather<K: Key>(&mut self, keys: &[K]) -> Option<()> {
+        let (placing, len) = (self.placing, self.words.len());
+        if len < GATHER_FROM_WORDS || keys.len() < len / 8 || placing.is_wide {
+            return None;
+        }
+        let regions = placing.shape.slots().div_ceil(1 << REGION_SHIFT) as usize;
+        // A quarter of the table: with less a region would be fetched for too few keys.
+        let room = len / 4 / regions;
+        let (mut halves, mut ends) = (Vec::new(), Vec::new());
+        halves.try_reserve_exact(regions * room).ok()?;
+        ends.try_reserve_exact(regions).ok()?;
+        halves.resize(regions * room, 0);
+        ends.extend((0..regions).map(|region| region * room));
+        let words = self.words.as_mut_slice();
+        let hashing = self.hashing;
+        let stored =
+            with_ranks(PutGathered { placing, words, keys, hashing, halves: &mut halves, ends: &mut ends, room });
+        self.count::<false>(keys.len() as u64, stored);
+        Some(())
     }
 
     /// As [`insert_new`](Expanding::insert_new) for many keys in order, several at a time in flight; appends one outcome
@@ -852,7 +906,7 @@ impl Work for Ask<'_> {
     fn run(self, ranks: impl Ranks) -> bool {
         let (Self { runs, words, .. }, Place { spot, young }) = (&self, self.place);
         match runs.aim(ranks, words, spot) {
-            Some(aim) => runs.any(words, aim, young),
+            Some(aim) => runs.any(ranks, words, aim, young),
             None => runs.any_far(ranks, words, spot, young),
         }
     }
@@ -885,7 +939,7 @@ impl<K, P: Fn(&Placing, &[K], &mut [Place])> Work for AskAll<'_, K, P> {
             |words, place| runs.prefetch_header(words, place.spot),
             |words, places| {
                 for &(aim, young, index) in &aims[..len] {
-                    hits[index] = runs.any(words, aim, young);
+                    hits[index] = runs.any(ranks, words, aim, young);
                 }
                 // Whether a quotient has a run is a coin that no branch predictor knows. So those that have one are listed
                 // without a branch, and only their slots are looked for.
@@ -967,6 +1021,52 @@ where
                 }
             },
         );
+        stored
+    }
+}
+
+/// Many inserts, for all of which there is room, gathered by region. How many are stored.
+struct PutGathered<'a, K> {
+    placing: Placing,
+    words: &'a mut [u64],
+    keys: &'a [K],
+    hashing: Hashing,
+    /// `room` for the first halves of digests of each region.
+    halves: &'a mut [u64],
+    /// Where the next of each region goes.
+    ends: &'a mut [usize],
+    room: usize,
+}
+
+impl<K: Key> Work for PutGathered<'_, K> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run(self, ranks: impl Ranks) -> u64 {
+        let Self { placing, words, keys, hashing, halves: waiting, ends, room } = self;
+        let mut stored = 0;
+        let mut put = |halves: &[u64]| {
+            let (words, place, told) = (&mut *words, of_halves, |_| {});
+            stored += PutAll::<false, _, _, _> { placing, words, keys: halves, place, told }.run(ranks);
+        };
+        let mut batch = [0; BATCH];
+        for keys in keys.chunks(BATCH) {
+            let halves = &mut batch[..keys.len()];
+            K::halves(keys, &hashing, halves);
+            for &half in &*halves {
+                let region = (placing.shape.split(half).0 >> REGION_SHIFT) as usize;
+                let end = ends[region];
+                waiting[end] = half;
+                ends[region] = end + 1;
+                if end + 1 == (region + 1) * room {
+                    ends[region] = region * room;
+                    put(&waiting[region * room..][..room]);
+                }
+            }
+        }
+        for (region, &end) in ends.iter().enumerate() {
+            put(&waiting[region * room..end]);
+        }
         stored
     }
 }
