@@ -40,6 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "dleft-4-bits", dleft, Spec::new().with_counter_bits(4))?;
     let cuckoo = &mayhap::filters::cuckoo::FAMILY;
     write(folder, "cuckoo-compact", cuckoo, Spec::new().with_layout(Layout::Compact))?;
+    let expanding = &mayhap::filters::expanding::FAMILY;
+    write(folder, "expanding-grown", expanding, Spec::new().with_doublings(3))?;
     Ok(())
 }
 
@@ -48,7 +50,9 @@ fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), B
     let Make::Empty(make) = family.make else {
         return Err(format!("{}: made in a way that this program does not know", family.name).into());
     };
-    let mut filter = make(&spec.with_capacity(capacity(family)).with_fpr(0.01))?;
+    // One that is made for a tenth of its keys has doubled, and holds fingerprints of several lengths.
+    let capacity = if name == "expanding-grown" { KEYS / 10 } else { capacity(family) };
+    let mut filter = make(&spec.with_capacity(capacity).with_fpr(0.01))?;
     let rounds = match name {
         // Counted up to 40 times in turns, so that some counters take more than 4 bits.
         _ if family.name == "spectral" => 40,

@@ -251,7 +251,7 @@ fn keys_that_are_gathered_by_region_give_the_same_bytes() {
     let (mut gathered, mut batch) = (Expanding::with_fpr(0.01).unwrap(), Expanding::with_fpr(0.01).unwrap());
     gathered.insert_all(&keys).unwrap();
     keys.chunks(10_000).for_each(|keys| batch.insert_all(keys).unwrap());
-    assert!(gathered.size_in_bytes() > 8 << 20 && gathered.inserted() == Some(3_000_000));
+    assert!(gathered.size_in_bytes() > 8_000_000 && gathered.inserted() == Some(3_000_000));
     assert!(gathered.to_bytes() == batch.to_bytes());
 }
 

@@ -208,14 +208,16 @@ impl Runs {
     /// Asks for the words that a question for this quotient looks at.
     #[inline(always)]
     pub(crate) fn prefetch(&self, words: &[u64], spot: Spot) {
-        prefetch(words, spot.base);
+        self.prefetch_header(words, spot);
         prefetch(words, spot.base + HEADER + spot.bit as usize * self.width / 64);
     }
 
     /// Asks for the first words of this quotient's block.
     #[inline(always)]
     pub(crate) fn prefetch_header(&self, words: &[u64], spot: Spot) {
+        // They may lie in two lines.
         prefetch(words, spot.base);
+        prefetch(words, spot.base + HEADER - 1);
     }
 
     /// The first word of the block that has a slot, counted from the first slot of the block at `base`; and its place
@@ -305,6 +307,7 @@ impl Runs {
     #[inline(always)]
     pub(crate) fn prefetch_aim(words: &[u64], aim: Aim) {
         prefetch(words, aim.at);
+        prefetch(words, aim.at + 1);
     }
 
     /// Whether one of the numbers that are aimed at is a first part of this one.

@@ -1283,3 +1283,46 @@ impl AnyFilter for Expanding {
         Some(self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition of `docs/format.md`, bit by bit.
+    fn by_definition(shape: &Shape, digest: Digest) -> (u64, u64) {
+        let product = u128::from(digest.a) * u128::from(shape.start);
+        let taken = shape.taken();
+        let stream =
+            u128::from(product as u64 ^ digest.b >> (64 - taken)) << 64 | u128::from(digest.b << taken);
+        let bit = |i: u32| (stream >> (127 - i) & 1) as u64;
+        let quotient = (0..shape.made).fold((product >> 64) as u64, |sum, i| 2 * sum + bit(i));
+        let fingerprint = (shape.made..shape.made + shape.width).fold(0, |sum, i| 2 * sum + bit(i));
+        (quotient, 2 * fingerprint + 1)
+    }
+
+    #[test]
+    fn quotients_and_fingerprints_follow_the_definition() {
+        for (start, made, width) in
+            [(64, 0, 4), (1152, 0, 10), (1152, 13, 10), (1152, 20, 40), (64, 40, 50), (1 << 40, 0, 30), (192, 8, 50)]
+        {
+            let shape = Shape { start, made, width };
+            for key in 0..2000u64 {
+                let digest = Hashing::default().digest_of(key);
+                let expected = by_definition(&shape, digest);
+                assert!(expected.0 < shape.slots());
+                assert_eq!(shape.split_wide(digest), expected, "{shape:?}");
+                assert_eq!(Placing::new(shape).digest(digest).young, expected.1);
+                if !shape.is_wide() {
+                    assert_eq!(shape.split(digest.a), expected, "{shape:?}");
+                }
+                // A doubling takes the first bit of the fingerprint.
+                let (quotient, young) = Shape { made: made + 1, ..shape }.split_wide(digest);
+                assert_eq!(quotient, 2 * expected.0 + (expected.1 >> width));
+                assert!(is_first_part(expected.1 << 1 & ((2 << width) - 1), young));
+                // Half of the start and one doubling more are the same.
+                let halved = Shape { start: start / 2, made: made + 1, width };
+                assert_eq!(halved.split_wide(digest), expected);
+            }
+        }
+    }
+}
