@@ -48,6 +48,16 @@ pub enum Limit {
         /// How often that is.
         most: u64,
     },
+    /// The filter has grown as often as it can.
+    Layers {
+        /// The layers that it has.
+        most: u64,
+    },
+    /// The filter would have to grow, and the memory could not be had.
+    Memory {
+        /// How much was asked of the allocator.
+        bytes: u64,
+    },
 }
 
 impl fmt::Display for Full {
@@ -73,6 +83,15 @@ impl fmt::Display for Full {
                 f,
                 "the key is in {most} times already, or others are that look the same, and more do not fit; insert \
                  each key once (mayhap dedup drops repeats), or use a family that counts"
+            ),
+            Limit::Layers { most } => write!(
+                f,
+                "the filter is full: it has grown to {most} layers, which is the limit; build one with a larger \
+                 capacity, or that grows faster"
+            ),
+            Limit::Memory { bytes } => write!(
+                f,
+                "the filter is full, and {bytes} bytes of memory to grow were asked for and not granted"
             ),
         }
     }
@@ -171,6 +190,13 @@ pub enum Mismatch {
         /// How much was asked of the allocator.
         bytes: u64,
     },
+    /// The layers of both together would err more often than was asked for.
+    Rate {
+        /// The rate that was asked for, of the one that was to change.
+        asked: f64,
+        /// The sum of the rates of all layers.
+        sum: f64,
+    },
     /// They agree, but the keys of both do not fit.
     Full(Full),
 }
@@ -208,6 +234,13 @@ impl fmt::Display for Mismatch {
             Self::Memory { bytes } => {
                 write!(f, "{bytes} bytes of memory are needed for the result and were not granted")
             }
+            Self::Rate { asked, sum } => write!(
+                f,
+                "the layers of both together have a false-positive rate of up to {}, and {} was asked for; build one \
+                 filter with the keys of both, or both with larger capacities",
+                Rate(*sum),
+                Rate(*asked)
+            ),
             Self::Full(full) => write!(f, "the keys of both do not fit: {full}"),
         }
     }
@@ -373,6 +406,27 @@ pub enum SpecError {
         /// The word for what was asked.
         asked: &'static str,
     },
+    /// A scalable filter does not grow so fast.
+    Growth {
+        /// What was asked.
+        asked: u32,
+        /// The largest that is accepted.
+        limit: u32,
+    },
+    /// A scalable filter cannot tighten its rates by this.
+    Tightening {
+        /// What was asked.
+        asked: f64,
+    },
+    /// Growth or tightening was asked of a family that does not grow by layers.
+    NoLayers,
+    /// A windowed filter with so many slices for each key does not have so many generations.
+    Generations {
+        /// What was asked.
+        asked: u32,
+        /// The most that it has.
+        limit: u32,
+    },
     /// The number of bits is 0 or absurd; asked for, or needed for the capacity and rate.
     Bits {
         /// What was asked, or would be needed.
@@ -469,6 +523,20 @@ impl fmt::Display for SpecError {
             Self::CountingRule { asked } => write!(
                 f,
                 "the counting rule {asked} was asked for, and this family has no choice of rules; spectral has"
+            ),
+            Self::Growth { asked, limit } => write!(
+                f,
+                "a growth by {asked} was asked for; it must be 1 to {limit}, or 0 for a filter that does not grow"
+            ),
+            Self::Tightening { asked } => {
+                write!(f, "a tightening by {asked} was asked for; it must be at least 0.01 and at most 0.99")
+            }
+            Self::NoLayers => f.write_str(
+                "a growth or a tightening was asked for, and this family does not grow by layers; scalable does",
+            ),
+            Self::Generations { asked, limit } => write!(
+                f,
+                "{asked} generations were asked for; it must be 1 to {limit}, three for each slice of a key"
             ),
             Self::Bits { asked: 0, .. } => f.write_str("0 bits were asked for; the least is 1"),
             Self::Bits { asked, limit } => write!(

@@ -50,6 +50,16 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
         None
     }
 
+    /// Its layers, oldest first, where it grows by them.
+    fn layers(&self) -> Vec<LayerReport> {
+        Vec::new()
+    }
+
+    /// What it remembers, where it forgets.
+    fn window(&self) -> Option<WindowReport> {
+        None
+    }
+
     /// Writes parameters and payload. [`encode`] adds the rest of the file.
     fn encode<'a>(&'a self, out: &mut Writer<'a>);
 
@@ -219,6 +229,8 @@ pub enum Guarantee {
     NoFalseNegatives,
     /// "No" is certain as long as only keys were removed that were in.
     NoFalseNegativesIfDeletesValid,
+    /// "No" is certain for the last keys that were inserted, as many as the capacity. Older ones are forgotten.
+    NoFalseNegativesInWindow,
     /// "No" may be wrong.
     FalseNegativesPossible,
 }
@@ -231,6 +243,7 @@ impl Guarantee {
             Self::Exact => "exact",
             Self::NoFalseNegatives => "no false negatives",
             Self::NoFalseNegativesIfDeletesValid => "no false negatives if only present keys were removed",
+            Self::NoFalseNegativesInWindow => "no false negatives among the last keys, as many as the capacity",
             Self::FalseNegativesPossible => "false negatives possible",
         }
     }
@@ -262,10 +275,11 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether more keys are in than it was made for, so that the rate is above the one asked for.
+    /// Whether more keys are in than it was made for, so that the rate is above the one asked for. Never, if it is
+    /// exact or forgets.
     #[must_use]
     pub fn over_capacity(&self) -> bool {
-        self.guarantee != Guarantee::Exact
+        !matches!(self.guarantee, Guarantee::Exact | Guarantee::NoFalseNegativesInWindow)
             && self.estimated_len.is_none_or(|len| len > 1.01 * self.capacity as f64 + 10.0)
     }
 }
@@ -305,6 +319,36 @@ impl Slots {
     pub fn load(&self) -> f64 {
         self.used as f64 / self.slots as f64
     }
+}
+
+/// One layer of a filter that grows by them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LayerReport {
+    /// The number of keys it was made for.
+    pub capacity: u64,
+    /// How many it has taken.
+    pub keys: u64,
+    /// Its bits.
+    pub bits: u64,
+    /// Positions per key.
+    pub probes: u32,
+    /// The share of its bits that are set.
+    pub fill: f64,
+    /// Its false-positive rate as it is.
+    pub fpr_now: f64,
+}
+
+/// What a filter that forgets remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowReport {
+    /// At least so many keys: those that were inserted last.
+    pub remembered: u64,
+    /// After so many further keys a key is forgotten, but by chance.
+    pub forgotten: u64,
+    /// So many keys are forgotten at once.
+    pub generation: u64,
+    /// The slices that the bits are divided into.
+    pub slices: u32,
 }
 
 /// A filter as it stands in a file: header, payload, sections.

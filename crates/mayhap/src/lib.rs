@@ -28,6 +28,8 @@
 //! | the same in half the space | [`Dleft`] | remainders in buckets; says when it is full |
 //! | keys that come often, and the question is how often | [`Spectral`] | never too low, and rarely too high |
 //! | keys that leave again | [`Cuckoo`] | removes; 10.5 bits per key at 1%, 13.7 at 0.1% |
+//! | keys of any kind, their number unknown | [`Scalable`] | grows, and keeps its rate |
+//! | a stream without end: was it among the last W? | [`Windowed`] | forgets older keys; 20.4 bits per key at 1% |
 //!
 //! # The road of a key
 //!
@@ -71,7 +73,9 @@ pub use filters::counting::Counting;
 pub use filters::dleft::Dleft;
 pub use filters::cuckoo::Cuckoo;
 pub use filters::exact::Exact;
+pub use filters::scalable::Scalable;
 pub use filters::spectral::Spectral;
+pub use filters::windowed::Windowed;
 pub use hash::{Digest, Hashing, Key, Secret};
 pub use probing::{Positions, positions};
 pub use registry::{family, open};

@@ -16,7 +16,7 @@ use crate::hash::Digest;
 use crate::math::MAX_PROBES;
 
 /// 2^64 divided by the golden ratio, odd: spreads small integers over all 64 bits.
-const PHI: u64 = 0x9E37_79B9_7F4A_7C15;
+pub(crate) const PHI: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The rule from digest to positions, by its id on disk. Foreign rules get ids of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,10 @@ pub enum Probing {
     Dleft,
     /// Two buckets and a fingerprint, from the digest's first half; the family `cuckoo`.
     Cuckoo,
+    /// [`positions`] of a digest that is changed by the number of each layer; the family `scalable`.
+    Layered,
+    /// [`positions`], one in each slice; the family `windowed`.
+    Sliced,
 }
 
 impl Probing {
@@ -47,6 +51,8 @@ impl Probing {
             Self::Split => 3,
             Self::Dleft => 8,
             Self::Cuckoo => 9,
+            Self::Layered => 10,
+            Self::Sliced => 16,
         }
     }
 
@@ -60,6 +66,8 @@ impl Probing {
             3 => Some(Self::Split),
             8 => Some(Self::Dleft),
             9 => Some(Self::Cuckoo),
+            10 => Some(Self::Layered),
+            16 => Some(Self::Sliced),
             _ => None,
         }
     }

@@ -17,6 +17,8 @@ pub static FAMILIES: &[&Family] = &[
     &filters::dleft::FAMILY,
     &filters::spectral::FAMILY,
     &filters::cuckoo::FAMILY,
+    &filters::scalable::FAMILY,
+    &filters::windowed::FAMILY,
     &filters::exact::FAMILY,
     &filters::bitmap::FAMILY,
     #[cfg(feature = "std")]

@@ -40,6 +40,8 @@ pub struct Spec {
     foldable: bool,
     counter_bits: Option<u32>,
     counting_rule: Option<CountingRule>,
+    growth: Option<u32>,
+    tightening: Option<f64>,
     hashing: Hashing,
 }
 
@@ -200,6 +202,21 @@ impl Spec {
         self
     }
 
+    /// Asks for layers that have room for so many times the keys of the one before, of a family that grows by them.
+    /// 1 makes all layers equal; 0 makes a filter that does not grow, and says when it is full.
+    #[must_use]
+    pub const fn with_growth(mut self, growth: u32) -> Self {
+        self.growth = Some(growth);
+        self
+    }
+
+    /// Asks for layers whose rates are so many times that of the one before, of a family that grows by them.
+    #[must_use]
+    pub const fn with_tightening(mut self, tightening: f64) -> Self {
+        self.tightening = Some(tightening);
+        self
+    }
+
     /// Asks for a way to hash.
     #[must_use]
     pub const fn with_hashing(mut self, hashing: Hashing) -> Self {
@@ -249,6 +266,10 @@ impl Spec {
         }
         if let Some(asked) = self.probes.filter(|k| !(1..=MAX_PROBES).contains(k)) {
             return Err(SpecError::Probes { asked });
+        }
+        // The family that has layers looks at these first, and asks for the rest without them.
+        if self.growth.is_some() || self.tightening.is_some() {
+            return Err(SpecError::NoLayers);
         }
         Ok(())
     }
@@ -772,6 +793,253 @@ fn at_least_one(capacity: u64, bits: u64, needed: impl FnOnce() -> u64) -> Resul
 /// The rate of a half-full filter: 2^-k.
 fn half_full(probes: u32) -> f64 {
     libm::exp2(-f64::from(probes))
+}
+
+/// Twice the keys in each layer: modest growth. Four for fast growth takes more room on average.
+const DEFAULT_GROWTH: u32 = 2;
+
+/// The flat optimum of the memory, averaged over the numbers of keys that a filter ends with: Almeida et al. 2007.
+const DEFAULT_TIGHTENING: f64 = 0.85;
+
+/// As RedisBloom's limit on EXPANSION.
+pub(crate) const MAX_GROWTH: u32 = 32_768;
+
+/// The lowest rate that may be asked of a scalable filter. The rates of its layers are lower and fall without end, but
+/// their probes end at 64.
+pub const SCALABLE_MIN_FPR: f64 = 1e-12;
+
+impl Spec {
+    /// The parameters of RedisBloom's `BF.RESERVE` for a scalable filter: half of the rate for the first layer, each
+    /// further one half of the one before, and so many times its keys (EXPANSION, 2 by default). 0 stands for
+    /// NONSCALING, which has one layer with the whole rate.
+    ///
+    /// ```
+    /// use mayhap::{Scalable, Spec};
+    ///
+    /// let mut seen = Scalable::from_spec(&Spec::redisbloom(100, 0.01, 0))?;
+    /// while seen.insert(seen.inserted().unwrap_or(0)).is_ok() {}
+    /// assert!(seen.inserted() >= Some(100)); // full, and as it was
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    #[must_use]
+    pub fn redisbloom(capacity: u64, fpr: f64, expansion: u32) -> Self {
+        Self::sized(capacity, fpr).with_growth(expansion).with_tightening(0.5)
+    }
+
+    /// Solves for what was not asked, for a scalable filter and its first layer. Bits are those of that layer.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(10_000, 0.02).with_tightening(0.5).scalable()?;
+    /// assert_eq!((sized.layer_fpr, sized.probes, sized.bits), (0.01, 7, 100_989)); // 7 * 10,000 / ln 2
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn scalable(&self) -> Result<ScalableSize, SpecError> {
+        let asked = Self { growth: None, tightening: None, ..*self };
+        asked.check()?;
+        asked.no_layout()?;
+        asked.no_counters()?;
+        if let Some(asked) = self.probes {
+            return Err(SpecError::NoProbes { asked });
+        }
+        let growth = self.growth.unwrap_or(DEFAULT_GROWTH);
+        if growth > MAX_GROWTH {
+            return Err(SpecError::Growth { asked: growth, limit: MAX_GROWTH });
+        }
+        let tightening = self.tightening.unwrap_or(DEFAULT_TIGHTENING);
+        if !(0.01..=0.99).contains(&tightening) {
+            return Err(SpecError::Tightening { asked: tightening });
+        }
+        if let Some(asked) = self.fpr.filter(|&p| p < SCALABLE_MIN_FPR) {
+            return Err(SpecError::FprBelow { asked, least: SCALABLE_MIN_FPR });
+        }
+        let share = first_share(growth, tightening);
+        let probes = |p: f64| math::bloom_probes(p * share, ProbesRule::Up);
+        let (capacity, probes) = match (self.capacity, self.bits, self.fpr) {
+            (Some(n), None, Some(p)) => (n, probes(p)),
+            (Some(n), Some(m), p) => {
+                // Without a rate, as many as the bits give, but enough for a rate below 1.
+                let least = p.map_or_else(|| probes(1.0 - f64::EPSILON), probes);
+                let fits = |k: &u32| layer_bits(n, *k) <= m;
+                let most = p.map_or(MAX_PROBES, probes);
+                let found = (least..=most).rev().find(fits);
+                (n, found.ok_or_else(|| SpecError::Unreachable { bits: m, needed: layer_bits(n, least) })?)
+            }
+            (None, Some(m), Some(p)) => {
+                let k = probes(p);
+                let fits = math::bloom_capacity_for_probes(m, half_full(k), k);
+                (at_least_one(fits, m, || layer_bits(1, k))?, k)
+            }
+            _ => return Err(SpecError::Incomplete),
+        };
+        let bits = layer_bits(capacity, probes);
+        if bits > MAX_BITS {
+            return Err(SpecError::Bits { asked: bits, limit: MAX_BITS });
+        }
+        let fpr_asked = self.fpr.unwrap_or(half_full(probes) / share);
+        let fpr = math::bloom_fpr(bits, capacity as f64, probes);
+        let layer_fpr = fpr_asked * share;
+        Ok(ScalableSize { capacity, bits, probes, growth, tightening, fpr_asked, layer_fpr, fpr })
+    }
+}
+
+/// The share of the asked rate that the first layer gets; 1 if it stays the only one.
+fn first_share(growth: u32, tightening: f64) -> f64 {
+    if growth == 0 { 1.0 } else { 1.0 - tightening }
+}
+
+/// Bits of a layer for so many keys that is half full with them: `n k / ln 2`.
+pub(crate) fn layer_bits(capacity: u64, probes: u32) -> u64 {
+    math::bloom_bits_for_probes(capacity, half_full(probes), probes)
+}
+
+/// The numbers of a scalable filter and of its first layer, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScalableSize {
+    /// The number of keys that its first layer is made for.
+    pub capacity: u64,
+    /// The bits of that layer.
+    pub bits: u64,
+    /// Its positions per key.
+    pub probes: u32,
+    /// Each further layer has room for so many times the keys of the one before; 0 if there is none.
+    pub growth: u32,
+    /// And so many times its rate.
+    pub tightening: f64,
+    /// The rate that was asked for: of all layers together, however many there will be.
+    pub fpr_asked: f64,
+    /// The share of it that the first layer may have.
+    pub layer_fpr: f64,
+    /// The rate that the first layer has at capacity.
+    pub fpr: f64,
+}
+
+impl Spec {
+    /// Solves for what was not asked, for a windowed filter: the slices and generations that take the fewest bits.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(1_000_000, 0.01).windowed()?;
+    /// assert_eq!((sized.probes, sized.generations, sized.generation), (10, 24, 41_667));
+    /// assert!(sized.fpr <= 0.01 && sized.bits() < 20_500_000);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn windowed(&self) -> Result<WindowedSize, SpecError> {
+        self.check()?;
+        self.no_layout()?;
+        self.no_counters()?;
+        if let Some(asked) = self.probes {
+            return Err(SpecError::NoProbes { asked });
+        }
+        let rates: Vec<Vec<f64>> = (1..=MAX_PROBES).map(math::windowed_fprs).collect();
+        // What keeps a rate, in every number of slices per key.
+        let keeping = |p: f64| {
+            let shapes = rates.iter().enumerate().map(move |(index, rates)| {
+                (index as u32 + 1, rates.iter().take_while(|&&rate| rate <= p).count() as u32)
+            });
+            shapes.collect::<Vec<_>>()
+        };
+        let all = |shapes: &[(u32, u32)], n: u64| {
+            let sizes = shapes.iter().flat_map(|&(k, most)| (1..=most).map(move |l| (k, l)));
+            sizes.map(move |(k, l)| WindowedSize::of(n, k, l)).collect::<Vec<_>>()
+        };
+        let smallest = |p: f64, n: u64| all(&keeping(p), n).into_iter().min_by_key(WindowedSize::bits);
+        let below = |asked: f64| {
+            let least = rates.iter().map(|rates| rates[0]).fold(1.0, f64::min);
+            SpecError::FprBelow { asked, least }
+        };
+        let size = match (self.capacity, self.bits, self.fpr) {
+            (Some(n), None, Some(p)) => smallest(p, n).ok_or_else(|| below(p))?,
+            (Some(n), Some(bits), None) => {
+                let sizes = all(&keeping(1.0), n);
+                let needed = sizes.iter().map(WindowedSize::bits).min().unwrap_or(MAX_BITS);
+                let fits = sizes.into_iter().filter(|size| size.bits() <= bits);
+                let best = fits.min_by(|one, other| one.ideal_fpr(&rates).total_cmp(&other.ideal_fpr(&rates)));
+                best.ok_or(SpecError::Unreachable { bits, needed })?
+            }
+            (Some(n), Some(bits), Some(p)) => {
+                let size = smallest(p, n).ok_or_else(|| below(p))?;
+                if size.bits() > bits {
+                    return Err(SpecError::Unreachable { bits, needed: size.bits() });
+                }
+                size
+            }
+            (None, Some(bits), Some(p)) => {
+                let shapes = keeping(p);
+                let smallest = |n: u64| all(&shapes, n).into_iter().min_by_key(WindowedSize::bits);
+                let needed = smallest(1).ok_or_else(|| below(p))?.bits();
+                // The most keys that fit, by halving the range.
+                let (mut fit, mut too_many) = (0, bits + 1);
+                while too_many - fit > 1 {
+                    let middle = fit + (too_many - fit) / 2;
+                    let fits = smallest(middle).is_some_and(|size| size.bits() <= bits);
+                    if fits { fit = middle } else { too_many = middle }
+                }
+                let found = if fit == 0 { None } else { smallest(fit) };
+                found.ok_or(SpecError::Unreachable { bits, needed })?
+            }
+            _ => return Err(SpecError::Incomplete),
+        };
+        if size.bits() > MAX_BITS {
+            return Err(SpecError::Bits { asked: size.bits(), limit: MAX_BITS });
+        }
+        let WindowedSize { probes, generations, generation, slice_bits, .. } = size;
+        let fpr = math::windowed_fpr(probes, generations, generation, slice_bits);
+        Ok(WindowedSize { fpr_asked: self.fpr.unwrap_or(fpr), fpr, ..size })
+    }
+}
+
+/// The numbers of a windowed filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WindowedSize {
+    /// The number of keys that it remembers at least.
+    pub capacity: u64,
+    /// Slices that each key is in.
+    pub probes: u32,
+    /// Generations that are remembered in full.
+    pub generations: u32,
+    /// Keys of a generation.
+    pub generation: u64,
+    /// Bits of each slice; a multiple of 64.
+    pub slice_bits: u64,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at the end of a generation, when it is highest.
+    pub fpr: f64,
+}
+
+impl WindowedSize {
+    /// A filter for the last `capacity` keys with so many slices for each, and so many generations. Its rates are not
+    /// computed.
+    fn of(capacity: u64, probes: u32, generations: u32) -> Self {
+        let generation = capacity.div_ceil(generations.into());
+        let slice_bits = math::windowed_slice_bits(probes, generation);
+        Self { capacity, probes, generations, generation, slice_bits, fpr_asked: 1.0, fpr: 1.0 }
+    }
+
+    fn ideal_fpr(&self, rates: &[Vec<f64>]) -> f64 {
+        rates[self.probes as usize - 1][self.generations as usize - 1]
+    }
+
+    /// The slices: those of a key, and one more for each generation that is remembered.
+    #[must_use]
+    pub const fn slices(&self) -> u32 {
+        self.probes + self.generations
+    }
+
+    /// The bits of all slices together.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.slice_bits.saturating_mul(self.slices() as u64)
+    }
 }
 
 impl From<OutOfMemory> for SpecError {

@@ -10,4 +10,6 @@ pub mod cuckoo;
 pub mod exact;
 #[cfg(feature = "std")]
 pub mod roaring;
+pub mod scalable;
 pub mod spectral;
+pub mod windowed;
