@@ -40,6 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "dleft-4-bits", dleft, Spec::new().with_counter_bits(4))?;
     let cuckoo = &mayhap::filters::cuckoo::FAMILY;
     write(folder, "cuckoo-compact", cuckoo, Spec::new().with_layout(Layout::Compact))?;
+    write(folder, "scalable-grown", &mayhap::filters::scalable::FAMILY, Spec::new())?;
+    write(folder, "windowed-aged", &mayhap::filters::windowed::FAMILY, Spec::new())?;
     Ok(())
 }
 
@@ -48,7 +50,7 @@ fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), B
     let Make::Empty(make) = family.make else {
         return Err(format!("{}: made in a way that this program does not know", family.name).into());
     };
-    let mut filter = make(&spec.with_capacity(capacity(family)).with_fpr(0.01))?;
+    let mut filter = make(&spec.with_capacity(capacity(name)).with_fpr(0.01))?;
     let rounds = match name {
         // Counted up to 40 times in turns, so that some counters take more than 4 bits.
         _ if family.name == "spectral" => 40,
@@ -57,7 +59,9 @@ fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), B
         _ => 1,
     };
     let indexes = (0..rounds).flat_map(|round| (0..KEYS).filter(move |index| index % rounds >= round));
-    let keys: Vec<Vec<u8>> = indexes.map(|index| key(&*filter, index)).collect();
+    // Four times the same in a window of so many, which goes round.
+    let different = if name == "windowed-aged" { KEYS / 4 } else { KEYS };
+    let keys: Vec<Vec<u8>> = indexes.map(|index| key(&*filter, index % different)).collect();
     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     filter.insert_keys(&keys, &mut Vec::new())?;
     if family.name == "roaring" {
@@ -78,9 +82,16 @@ fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), B
     }
 }
 
-fn capacity(family: &Family) -> u64 {
-    // A bitmap needs a place for each integer. The others are full with their keys.
-    if family.name == "bitmap" { 2000 } else { KEYS }
+fn capacity(name: &str) -> u64 {
+    match name {
+        // A bitmap needs a place for each integer.
+        "bitmap" => 2000,
+        // Grows to four layers.
+        "scalable-grown" => 20,
+        "windowed-aged" => KEYS / 4,
+        // The others are full with their keys.
+        _ => KEYS,
+    }
 }
 
 /// The keys of `tests/golden.rs`: byte strings of all kinds, or integers.

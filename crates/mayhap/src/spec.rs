@@ -6,7 +6,7 @@ use core::ops::RangeInclusive;
 use crate::bits::{MAX_WIDTH, OutOfMemory, SLOTS, Width, bucket_bits};
 use crate::error::SpecError;
 use crate::hash::Hashing;
-use crate::math::{self, BlockShape, MAX_PROBES, ProbesRule};
+use crate::math::{self, BlockShape, MAX_PROBES, ProbesRule, WINDOWED_GENERATIONS};
 
 /// The most keys that a filter may be planned for: 2^48, 281 million million.
 pub const MAX_CAPACITY: u64 = 1 << 48;
@@ -939,51 +939,37 @@ impl Spec {
         if let Some(asked) = self.probes {
             return Err(SpecError::NoProbes { asked });
         }
-        let rates: Vec<Vec<f64>> = (1..=MAX_PROBES).map(math::windowed_fprs).collect();
-        // What keeps a rate, in every number of slices per key.
-        let keeping = |p: f64| {
-            let shapes = rates.iter().enumerate().map(move |(index, rates)| {
-                (index as u32 + 1, rates.iter().take_while(|&&rate| rate <= p).count() as u32)
-            });
-            shapes.collect::<Vec<_>>()
-        };
-        let all = |shapes: &[(u32, u32)], n: u64| {
-            let sizes = shapes.iter().flat_map(|&(k, most)| (1..=most).map(move |l| (k, l)));
-            sizes.map(move |(k, l)| WindowedSize::of(n, k, l)).collect::<Vec<_>>()
-        };
-        let smallest = |p: f64, n: u64| all(&keeping(p), n).into_iter().min_by_key(WindowedSize::bits);
         let below = |asked: f64| {
-            let least = rates.iter().map(|rates| rates[0]).fold(1.0, f64::min);
+            let least = (1..=MAX_PROBES).filter_map(|k| math::windowed_fprs(k).next()).fold(1.0, f64::min);
             SpecError::FprBelow { asked, least }
         };
         let size = match (self.capacity, self.bits, self.fpr) {
-            (Some(n), None, Some(p)) => smallest(p, n).ok_or_else(|| below(p))?,
+            (Some(n), None, Some(p)) => WindowedSize::smallest(n, p).ok_or_else(|| below(p))?,
             (Some(n), Some(bits), None) => {
-                let sizes = all(&keeping(1.0), n);
-                let needed = sizes.iter().map(WindowedSize::bits).min().unwrap_or(MAX_BITS);
-                let fits = sizes.into_iter().filter(|size| size.bits() <= bits);
-                let best = fits.min_by(|one, other| one.ideal_fpr(&rates).total_cmp(&other.ideal_fpr(&rates)));
-                best.ok_or(SpecError::Unreachable { bits, needed })?
+                let all = (1..=MAX_PROBES).flat_map(|k| (1..).zip(math::windowed_fprs(k)).map(move |l| (k, l)));
+                let sizes = || all.clone().map(|(k, (l, fpr))| WindowedSize { fpr, ..WindowedSize::of(n, k, l) });
+                let fits = sizes().filter(|size| size.bits() <= bits);
+                let best = fits.min_by(|one, other| one.fpr.total_cmp(&other.fpr));
+                let needed = || sizes().map(|size| size.bits()).min().unwrap_or(MAX_BITS);
+                best.ok_or_else(|| SpecError::Unreachable { bits, needed: needed() })?
             }
             (Some(n), Some(bits), Some(p)) => {
-                let size = smallest(p, n).ok_or_else(|| below(p))?;
+                let size = WindowedSize::smallest(n, p).ok_or_else(|| below(p))?;
                 if size.bits() > bits {
                     return Err(SpecError::Unreachable { bits, needed: size.bits() });
                 }
                 size
             }
             (None, Some(bits), Some(p)) => {
-                let shapes = keeping(p);
-                let smallest = |n: u64| all(&shapes, n).into_iter().min_by_key(WindowedSize::bits);
-                let needed = smallest(1).ok_or_else(|| below(p))?.bits();
+                let needed = WindowedSize::smallest(1, p).ok_or_else(|| below(p))?.bits();
                 // The most keys that fit, by halving the range.
+                let fits = |n: u64| WindowedSize::smallest(n, p).filter(|size| size.bits() <= bits);
                 let (mut fit, mut too_many) = (0, bits + 1);
                 while too_many - fit > 1 {
                     let middle = fit + (too_many - fit) / 2;
-                    let fits = smallest(middle).is_some_and(|size| size.bits() <= bits);
-                    if fits { fit = middle } else { too_many = middle }
+                    if fits(middle).is_some() { fit = middle } else { too_many = middle }
                 }
-                let found = if fit == 0 { None } else { smallest(fit) };
+                let found = if fit == 0 { None } else { fits(fit) };
                 found.ok_or(SpecError::Unreachable { bits, needed })?
             }
             _ => return Err(SpecError::Incomplete),
@@ -1025,8 +1011,23 @@ impl WindowedSize {
         Self { capacity, probes, generations, generation, slice_bits, fpr_asked: 1.0, fpr: 1.0 }
     }
 
-    fn ideal_fpr(&self, rates: &[Vec<f64>]) -> f64 {
-        rates[self.probes as usize - 1][self.generations as usize - 1]
+    /// The one with the fewest bits that keeps a rate; `None` if none does.
+    fn smallest(capacity: u64, fpr: f64) -> Option<Self> {
+        let mut best: Option<Self> = None;
+        for probes in 1..=MAX_PROBES {
+            // No number of generations takes fewer bits than this. Most slices per key are ruled out by it.
+            let most = WINDOWED_GENERATIONS * probes;
+            let least = u64::from(probes + 1).saturating_mul(Self::of(capacity, probes, most).slice_bits);
+            let half_full = capacity as f64 * f64::from(probes) / core::f64::consts::LN_2;
+            let least = least.max((half_full * f64::from(probes + most) / f64::from(most)) as u64);
+            if best.is_some_and(|best| best.bits() <= least) {
+                continue;
+            }
+            let keeping = math::windowed_fprs(probes).take_while(|&rate| rate <= fpr).zip(1..);
+            let sizes = keeping.map(|(_, generations)| Self::of(capacity, probes, generations));
+            best = best.into_iter().chain(sizes).min_by_key(Self::bits);
+        }
+        best
     }
 
     /// The slices: those of a key, and one more for each generation that is remembered.

@@ -209,6 +209,10 @@ impl Golden {
                 .flat_map(|round| (0..200u64).filter(move |index| index % 40 >= round))
                 .map(|index| KeyKind::ALL[index as usize % 5].key(7, index))
                 .collect(),
+            // Four times the same in a window of so many, which goes round.
+            "windowed-aged" => {
+                (0..200u64).map(|index| KeyKind::ALL[index as usize % 5].key(7, index % 50)).collect()
+            }
             "dleft-4-bits" => (0..3)
                 .flat_map(|round| (0..200u64).filter(move |index| index % 3 >= round))
                 .map(|index| KeyKind::ALL[index as usize % 5].key(7, index))
@@ -262,7 +266,12 @@ fn the_same_keys_still_give_the_same_file() {
         let old = golden.open();
         let mayhap::family::Make::Empty(make) = old.family().make else { panic!("made otherwise") };
         // In a bitmap the capacity is the universe; in the others it is the number asked for.
-        let capacity = if golden.name == "bitmap" { 2000 } else { 200 };
+        let capacity = match golden.name {
+            "bitmap" => 2000,
+            "scalable-grown" => 20,
+            "windowed-aged" => 50,
+            _ => 200,
+        };
         let mut spec = Spec::sized(capacity, 0.01).with_hashing(golden.hashing);
         match golden.name {
             "blocked-fastest" => spec = spec.with_layout(Layout::Fastest),

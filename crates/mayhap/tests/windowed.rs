@@ -329,7 +329,7 @@ fn damage_is_refused_or_harmless() {
         let mut byte = [file[place as usize]];
         byte[0] ^= 1 << random.below(8);
         let damaged = crafted::with(&file, place as usize, &byte);
-        for outcome in [open(damaged.clone().into(), None), crafted::open_by_header(&damaged)] {
+        for (all, outcome) in [(true, open(damaged.clone().into(), None)), (false, crafted::open_by_header(&damaged))] {
             let Ok(mut filter) = outcome else {
                 refused += 1;
                 continue;
@@ -341,7 +341,8 @@ fn damage_is_refused_or_harmless() {
             assert!(digests[kept..].iter().all(|&digest| filter.contains_digest(digest)));
             assert!((0.0..=1.0).contains(&filter.report().fpr_now));
             let again = encode(&*filter, Summing::Payload).to_vec();
-            assert!(open(again.into(), None).is_ok(), "what was opened and written cannot be opened again");
+            // Who looked at the header only believes it, and writes it again.
+            assert!(!all || open(again.into(), None).is_ok(), "what was opened and written cannot be opened again");
         }
     }
     assert!(refused > 1000 && opened > 1000, "{refused} refused, {opened} opened");

@@ -69,6 +69,13 @@ pub(crate) struct Args {
     /// Keys can be removed again: the family cuckoo, and with --counts spectral by minimum-selection
     #[arg(long, conflicts_with_all = ["family", "exact", "fastest"])]
     removable: bool,
+    /// Of the family scalable: each layer has room for so many times the keys of the one before; 0 does not grow, and is
+    /// an error when it is full [default: 2]
+    #[arg(long, value_name = "FACTOR", value_parser = numbers::growth, allow_hyphen_values = true)]
+    growth: Option<u32>,
+    /// Of the family scalable: the rate of each layer is so many times that of the one before [default: 0.85]
+    #[arg(long, value_name = "FACTOR", value_parser = numbers::tightening, allow_hyphen_values = true)]
+    tightening: Option<f64>,
     /// How it is laid out, if the family has a choice: compact or fastest [default: compact, of cuckoo fastest]
     #[arg(long, value_name = "NAME", value_parser = layout_name, conflicts_with = "exact")]
     layout: Option<Layout>,
@@ -152,6 +159,12 @@ impl Args {
         }
         if let Some(bits) = self.counter_bits {
             spec = spec.with_counter_bits(bits);
+        }
+        if let Some(growth) = self.growth {
+            spec = spec.with_growth(growth);
+        }
+        if let Some(tightening) = self.tightening {
+            spec = spec.with_tightening(tightening);
         }
         match self.fpr {
             Some(fpr) => spec.with_fpr(fpr),

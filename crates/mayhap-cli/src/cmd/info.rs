@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use mayhap::family::CounterReport;
+use mayhap::family::{CounterReport, LayerReport};
 use mayhap::{CountingRule, Hashing, Layout};
 use mayhap_store::{Access, Checked, open};
 use serde_json::json;
@@ -31,6 +31,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let (filter, checked) = (&*opened.filter, opened.checked);
     let report = filter.report();
     let (counters, slots) = (filter.counters(), filter.slots());
+    let (layers, window) = (filter.layers(), filter.window());
     let hashing = filter.hashing();
     let per_key = report.estimated_len.filter(|&len| len >= 1.0).map(|len| report.bits as f64 / len);
     let seed = hashing.seed().map(|seed| format!("{seed:016x}"));
@@ -53,6 +54,11 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             "counting_rule": counters.and_then(|c| c.rule).map(CountingRule::name),
             "degraded": counters.map(|c| c.degraded),
             "fill": report.fill,
+            "layers": (!layers.is_empty()).then(|| layers.iter().map(layer_as_json).collect::<Vec<_>>()),
+            "window": window.map(|window| json!({
+                "remembered": window.remembered, "forgotten": window.forgotten,
+                "generation": window.generation, "slices": window.slices,
+            })),
             "slots": slots.map(|slots| slots.slots),
             "load": slots.map(|slots| slots.load()),
             "evictions": slots.and_then(|slots| slots.evictions),
@@ -105,6 +111,22 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             pairs.push(("counting rule", format!("{}{merged}", rule.name())));
         }
     }
+    if !layers.is_empty() {
+        pairs.push(("layers", layers.len().to_string()));
+        pairs.extend(layers.iter().map(|layer| ("", describe_layer(layer))));
+    }
+    if let Some(window) = window {
+        let [remembered, forgotten, generation] =
+            [window.remembered, window.forgotten, window.generation].map(report::grouped);
+        pairs.push((
+            "window",
+            format!(
+                "the last {remembered} keys at least and {forgotten} at most, in {} slices; {generation} are forgotten \
+                 at once",
+                window.slices
+            ),
+        ));
+    }
     if let Some(slots) = slots {
         let (used, all) = (report::grouped(slots.used), report::grouped(slots.slots));
         pairs.push(("load", format!("{}, {used} of {all} slots", report::percent(slots.load()))));
@@ -134,6 +156,25 @@ fn describe(counters: &CounterReport) -> String {
         Some(bits) => format!("{number} of {bits} bits"),
         None => format!("{number} of 4 bits, and {} of them have more", report::grouped(counters.overflowed)),
     }
+}
+
+fn describe_layer(layer: &LayerReport) -> String {
+    format!(
+        "{} of {} keys, {}, {} probes, fill {}, rate now {}",
+        report::grouped(layer.keys),
+        report::grouped(layer.capacity),
+        report::bytes(layer.bits.div_ceil(8)),
+        layer.probes,
+        report::percent(layer.fill),
+        report::short(layer.fpr_now),
+    )
+}
+
+fn layer_as_json(layer: &LayerReport) -> serde_json::Value {
+    json!({
+        "capacity": layer.capacity, "keys": layer.keys, "bits": layer.bits, "probes": layer.probes,
+        "fill": layer.fill, "fpr_now": layer.fpr_now,
+    })
 }
 
 fn explain(checked: Checked) -> &'static str {
