@@ -343,7 +343,8 @@ pub struct LayerReport {
 pub struct WindowReport {
     /// At least so many keys: those that were inserted last.
     pub remembered: u64,
-    /// After so many further keys a key is forgotten, but by chance.
+    /// A key that was inserted before so many others is forgotten: it is admitted as one that never came. Between the
+    /// two it is admitted with a chance that halves with each generation.
     pub forgotten: u64,
     /// So many keys are forgotten at once.
     pub generation: u64,

@@ -939,12 +939,10 @@ impl Spec {
         if let Some(asked) = self.probes {
             return Err(SpecError::NoProbes { asked });
         }
-        let below = |asked: f64| {
-            let least = (1..=MAX_PROBES).filter_map(|k| math::windowed_fprs(k).next()).fold(1.0, f64::min);
-            SpecError::FprBelow { asked, least }
-        };
+        // 64 slices for a key keep every rate that may be asked for.
+        let smallest = |n: u64, p: f64| WindowedSize::smallest(n, p).ok_or(SpecError::Fpr { asked: p });
         let size = match (self.capacity, self.bits, self.fpr) {
-            (Some(n), None, Some(p)) => WindowedSize::smallest(n, p).ok_or_else(|| below(p))?,
+            (Some(n), None, Some(p)) => smallest(n, p)?,
             (Some(n), Some(bits), None) => {
                 let all = (1..=MAX_PROBES).flat_map(|k| (1..).zip(math::windowed_fprs(k)).map(move |l| (k, l)));
                 let sizes = || all.clone().map(|(k, (l, fpr))| WindowedSize { fpr, ..WindowedSize::of(n, k, l) });
@@ -954,14 +952,14 @@ impl Spec {
                 best.ok_or_else(|| SpecError::Unreachable { bits, needed: needed() })?
             }
             (Some(n), Some(bits), Some(p)) => {
-                let size = WindowedSize::smallest(n, p).ok_or_else(|| below(p))?;
+                let size = smallest(n, p)?;
                 if size.bits() > bits {
                     return Err(SpecError::Unreachable { bits, needed: size.bits() });
                 }
                 size
             }
             (None, Some(bits), Some(p)) => {
-                let needed = WindowedSize::smallest(1, p).ok_or_else(|| below(p))?.bits();
+                let needed = smallest(1, p)?.bits();
                 // The most keys that fit, by halving the range.
                 let fits = |n: u64| WindowedSize::smallest(n, p).filter(|size| size.bits() <= bits);
                 let (mut fit, mut too_many) = (0, bits + 1);

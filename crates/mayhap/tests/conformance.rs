@@ -312,8 +312,8 @@ fn no_key_that_is_in_is_ever_denied() {
             let keeps_its_rate = family.can.exact || family.can.grows || forgets(family);
             assert_eq!(filter.report().over_capacity(), !keeps_its_rate);
             if forgets(family) {
-                // Older than the window and a generation more, only by chance: 1% of 10,000, where more than 160 have
-                // a chance below 1e-8.
+                // Older than what it holds anything of, only by chance: 1% of 10,000, where more than 160 have a
+                // chance below 1e-8.
                 let gone = answers(&*filter, family, 0..count).iter().filter(|&&hit| hit).count();
                 assert!(filter.window().unwrap().forgotten < 2 * count && gone <= 160, "{gone}");
             }

@@ -174,6 +174,38 @@ const GOLDEN: &[Golden] = &[
         hits: 67,
         answers: 0xbd8f_3d69_ec6a_d5f7,
     },
+    Golden {
+        name: "scalable",
+        bytes: include_bytes!("golden/scalable-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 15,
+        answers: 0xac0a_0e79_2bda_2b86,
+    },
+    Golden {
+        name: "scalable-grown",
+        bytes: include_bytes!("golden/scalable-grown-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 33,
+        answers: 0xa1ae_fcd5_cc9d_fc82,
+    },
+    Golden {
+        name: "windowed",
+        bytes: include_bytes!("golden/windowed-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 38,
+        answers: 0x9dc5_3c90_2d60_826b,
+    },
+    Golden {
+        name: "windowed-aged",
+        bytes: include_bytes!("golden/windowed-aged-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 45,
+        answers: 0x1349_1886_0b8c_e8e4,
+    },
 ];
 
 /// Checksums of the counts of all questions and keys, in order, 8 little-endian bytes each.

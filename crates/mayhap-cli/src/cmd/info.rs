@@ -121,8 +121,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         pairs.push((
             "window",
             format!(
-                "the last {remembered} keys at least and {forgotten} at most, in {} slices; {generation} are forgotten \
-                 at once",
+                "the last {remembered} keys, and nothing of those before the last {forgotten}; {} slices, {generation} keys \
+                 a generation",
                 window.slices
             ),
         ));

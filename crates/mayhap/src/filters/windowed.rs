@@ -2,7 +2,7 @@
 //!
 //! **Answers** "was this key among the last W that were inserted?"
 //! **Promise** a key among the last W is never denied; one that never came is admitted with the asked rate at most,
-//! however long the stream is. A key is forgotten, but by chance, before W and another generation have come after it.
+//! however long the stream is. A key behind the window is forgotten gradually.
 //! **Not for** sets that must not lose a key; windows of time instead of numbers of keys.
 //!
 //! ```text
@@ -20,7 +20,8 @@
 //!
 //! After a generation of `g` inserts the oldest slice is cleared and becomes the newest. A key that came in the
 //! generation before has its bits one slice further back then, and still in `k` neighbours, until the first of them is
-//! cleared: after `l` generations. So `l g` keys are remembered in full, and `l`, `g` and `k` are chosen such that the
+//! cleared: after `l` generations. Then a neighbour must have the missing bit by chance: one in two admits the key, in
+//! the next generation one in four, and so on, until after `k + l` generations nothing is left of it. So `l g` keys are remembered in full, and `l`, `g` and `k` are chosen such that the
 //! window takes the fewest bits ([`Spec::windowed`]). The hash of a slice belongs to its place, not to its age.
 //!
 //! Every insert counts, also of a key that is perhaps in already: it has come again, and is to be remembered from now
@@ -353,10 +354,9 @@ impl Windowed {
     /// What it remembers, and in how many slices.
     #[must_use]
     pub fn window(&self) -> WindowReport {
-        let WindowedSize { generations, generation, .. } = self.size;
+        let (WindowedSize { generations, generation, .. }, slices) = (self.size, self.size.slices());
         let remembered = generation.saturating_mul(generations.into());
-        let forgotten = remembered.saturating_add(generation);
-        WindowReport { remembered, forgotten, generation, slices: self.size.slices() }
+        WindowReport { remembered, forgotten: generation.saturating_mul(slices.into()), generation, slices }
     }
 
     /// How keys are hashed.
