@@ -504,7 +504,10 @@ fn a_scalable_filter_grows_and_info_shows_its_layers() {
     assert!(info["fpr_now"].as_f64().unwrap() <= 0.001);
     let text = folder.mayhap("info f").run().ends(0);
     let text = String::from_utf8_lossy(&text.out);
-    assert!(text.contains("layers        5\n") && text.contains("1,000 of 1,000 keys, 2.29 KiB, 13 probes"), "{text}");
+    assert!(
+        text.contains("layers        5\n") && text.contains("1,000 of 1,000 keys, 2.29 KiB, 13 probes"),
+        "{text}"
+    );
     // It goes on growing, without a word of warning.
     let more = lines("more-", 50_000);
     let added = folder.mayhap("add f").input(&more).run().ends(0);
@@ -512,15 +515,22 @@ fn a_scalable_filter_grows_and_info_shows_its_layers() {
     assert!(folder.mayhap("info f --json").run().json()["fpr_now"].as_f64().unwrap() <= 0.001);
 
     // RedisBloom's parameters; and one that does not grow.
-    folder.mayhap("build -o g --family scalable -n 1k --growth 2 --tightening 0.5").input(&keys).run().ends(0);
+    folder
+        .mayhap("build -o g --family scalable -n 1k --growth 2 --tightening 0.5")
+        .input(&keys)
+        .run()
+        .ends(0);
     let probes = |name: &str| -> Vec<u64> {
         let info = folder.mayhap(&format!("info {name} --json")).run().json();
         info["layers"].as_array().unwrap().iter().map(|layer| layer["probes"].as_u64().unwrap()).collect()
     };
     assert_eq!(probes("g"), [8, 9, 10, 11, 12]);
-    folder.mayhap("build -o h --family scalable -n 1k --growth 0").input(&keys).run().ends(2).says(
-        "the filter is full: it was made for 1000 keys; build a larger one",
-    );
+    folder
+        .mayhap("build -o h --family scalable -n 1k --growth 0")
+        .input(&keys)
+        .run()
+        .ends(2)
+        .says("the filter is full: it was made for 1000 keys; build a larger one");
     assert!(!folder.path("h").exists());
     for (options, text) in [
         ("--family scalable --growth 40000", "a growth by 40000 was asked for; it must be 1 to 32768"),

@@ -206,7 +206,10 @@ fn a_window_drops_all_recent_repeats_and_hardly_anything_else() {
         assert_eq!(next.next(), None, "a repeat within the window, or out of order");
         // Five deviations and a little, as of a Poisson number.
         let expected = fpr * must_print as f64;
-        assert!((wrongly as f64) < expected + 5.0 * expected.sqrt() + 5.0, "{wrongly} of {must_print} at {fpr}");
+        assert!(
+            (wrongly as f64) < expected + 5.0 * expected.sqrt() + 5.0,
+            "{wrongly} of {must_print} at {fpr}"
+        );
         let claimed = number("expected_wrongly_dropped");
         assert!(claimed <= 1.05 * fpr * printed.len() as f64 && claimed > 0.0, "{claimed}");
         assert!(number("memory_bytes") * 8.0 == sized.bits() as f64 && number("fill") < 0.5);
@@ -233,7 +236,12 @@ fn a_window_takes_keys_and_streams_like_all_of_dedup() {
         ("-z", "a\0b\0a\0", "a\0b\0"),
     ];
     for (options, input, expected) in cases {
-        folder.mayhap(&format!("dedup --window 100 -p 1e-9 {options}")).input(input).run().ends(0).prints(expected);
+        folder
+            .mayhap(&format!("dedup --window 100 -p 1e-9 {options}"))
+            .input(input)
+            .run()
+            .ends(0)
+            .prints(expected);
     }
     // Forgotten, and printed again.
     let rounds = ["first\n", &runner::lines("", 1000), "first\nfirst\n"].concat();

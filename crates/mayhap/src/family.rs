@@ -243,7 +243,9 @@ impl Guarantee {
             Self::Exact => "exact",
             Self::NoFalseNegatives => "no false negatives",
             Self::NoFalseNegativesIfDeletesValid => "no false negatives if only present keys were removed",
-            Self::NoFalseNegativesInWindow => "no false negatives among the last keys, as many as the capacity",
+            Self::NoFalseNegativesInWindow => {
+                "no false negatives among the last keys, as many as the capacity"
+            }
             Self::FalseNegativesPossible => "false negatives possible",
         }
     }

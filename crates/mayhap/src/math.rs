@@ -2017,7 +2017,8 @@ mod tests {
     /// By looking at every combination of slices.
     fn run_chance_by_cases(fills: &[f64], k: u32) -> f64 {
         let cases = 0u32..1 << fills.len();
-        let has_run = |case: &u32| (0..fills.len() as u32).any(|at| case >> at & ((1 << k) - 1) == (1 << k) - 1);
+        let has_run =
+            |case: &u32| (0..fills.len() as u32).any(|at| case >> at & ((1 << k) - 1) == (1 << k) - 1);
         let chance = |case: u32| -> f64 {
             let one = |(at, fill): (usize, &f64)| if case >> at & 1 == 1 { *fill } else { 1.0 - fill };
             fills.iter().enumerate().map(one).product()

@@ -944,8 +944,10 @@ impl Spec {
         let size = match (self.capacity, self.bits, self.fpr) {
             (Some(n), None, Some(p)) => smallest(n, p)?,
             (Some(n), Some(bits), None) => {
-                let all = (1..=MAX_PROBES).flat_map(|k| (1..).zip(math::windowed_fprs(k)).map(move |l| (k, l)));
-                let sizes = || all.clone().map(|(k, (l, fpr))| WindowedSize { fpr, ..WindowedSize::of(n, k, l) });
+                let all =
+                    (1..=MAX_PROBES).flat_map(|k| (1..).zip(math::windowed_fprs(k)).map(move |l| (k, l)));
+                let sizes =
+                    || all.clone().map(|(k, (l, fpr))| WindowedSize { fpr, ..WindowedSize::of(n, k, l) });
                 let fits = sizes().filter(|size| size.bits() <= bits);
                 let best = fits.min_by(|one, other| one.fpr.total_cmp(&other.fpr));
                 let needed = || sizes().map(|size| size.bits()).min().unwrap_or(MAX_BITS);

@@ -7,8 +7,8 @@ mod crafted;
 
 use mayhap::wire::Summing;
 use mayhap::{
-    AnyFilter, Bloom, DecodeError, Full, Hashing, Insert, Insertion, Key, Limit, Mismatch, Scalable, Secret, Spec,
-    SpecError, encode, math, open,
+    AnyFilter, Bloom, DecodeError, Full, Hashing, Insert, Insertion, Key, Limit, Mismatch, Scalable, Secret,
+    Spec, SpecError, encode, math, open,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 
@@ -127,13 +127,20 @@ fn layers_have_the_sizes_and_rates_of_the_paper() {
 /// Beside a Bloom filter of the right size, for 10 to 10,000 times the first capacity, at 1%.
 #[test]
 fn the_memory_is_that_of_the_paper_on_average() {
-    for (growth, tightening, expected) in
-        [(2, 0.5, 3.23), (2, 0.6, 2.94), (2, 0.8, 2.52), (2, 0.85, 2.5), (2, 0.9, 2.5), (4, 0.5, 4.02), (4, 0.85, 3.57)]
-    {
+    for (growth, tightening, expected) in [
+        (2, 0.5, 3.23),
+        (2, 0.6, 2.94),
+        (2, 0.8, 2.52),
+        (2, 0.85, 2.5),
+        (2, 0.9, 2.5),
+        (4, 0.5, 4.02),
+        (4, 0.85, 3.57),
+    ] {
         let bits = |keys: f64| {
             let (mut bits, mut room, mut capacity, mut rate) = (0.0, 0.0, 1000.0, 0.01 * (1.0 - tightening));
             while room < keys {
-                bits += capacity * f64::from(math::bloom_probes(rate, math::ProbesRule::Up)) / std::f64::consts::LN_2;
+                bits += capacity * f64::from(math::bloom_probes(rate, math::ProbesRule::Up))
+                    / std::f64::consts::LN_2;
                 room += capacity;
                 (capacity, rate) = (capacity * f64::from(growth), rate * tightening);
             }
@@ -182,10 +189,7 @@ fn a_filter_that_does_not_grow_says_that_it_is_full() {
     assert_eq!(filter.to_bytes(), before);
     assert_eq!(filter.insert(0u64), Ok(Insertion::Perhaps));
     assert!(holds_all(&filter, 0..full.inserted) && filter.fpr() < 0.0101);
-    assert_eq!(
-        full.to_string(),
-        "the filter is full: it was made for 1000 keys; build a larger one"
-    );
+    assert_eq!(full.to_string(), "the filter is full: it was made for 1000 keys; build a larger one");
 }
 
 #[test]
@@ -241,7 +245,10 @@ fn what_cannot_be_had_is_refused_with_the_way_out() {
     }
     refused(sized.with_probes(7), "this family has no probes to choose");
     refused(Spec::sized(1000, 1e-13), "this family reaches down to 1e-12; use bloom");
-    refused(sized.with_bits(10_000), "10000 bits cannot give that false-positive rate for so many keys; it takes 14427");
+    refused(
+        sized.with_bits(10_000),
+        "10000 bits cannot give that false-positive rate for so many keys; it takes 14427",
+    );
     refused(Spec::new().with_capacity(1000), "too little");
     for other in [sized.with_growth(2).bloom().map(drop), sized.with_tightening(0.5).windowed().map(drop)] {
         assert_eq!(other, Err(SpecError::NoLayers));
@@ -254,7 +261,10 @@ fn what_cannot_be_had_is_refused_with_the_way_out() {
     assert!((by_bits.fpr_asked * 0.15 * 1024.0 - 1.0).abs() < 1e-9);
     assert_eq!(sized.with_bits(20_000).scalable(), Ok(whole));
     assert_eq!(Spec::new().with_fpr(0.01).with_bits(14_427).scalable().unwrap().capacity, 1000);
-    assert!(matches!(Spec::new().with_capacity(1000).with_bits(2000).scalable(), Err(SpecError::Unreachable { .. })));
+    assert!(matches!(
+        Spec::new().with_capacity(1000).with_bits(2000).scalable(),
+        Err(SpecError::Unreachable { .. })
+    ));
 }
 
 // Merging.
@@ -295,7 +305,9 @@ fn other_layers_come_to_its_own_as_long_as_the_rate_allows() {
     let error = ours.merge(&filled(&spec, 200_000..300_000)).unwrap_err();
     let Mismatch::Rate { asked: 0.01, sum } = error else { panic!("{error}") };
     assert!(sum > 0.01 && sum < 0.02);
-    assert!(error.to_string().starts_with("the layers of both together have a false-positive rate of up to 0.01"));
+    assert!(
+        error.to_string().starts_with("the layers of both together have a false-positive rate of up to 0.01")
+    );
     assert_eq!(ours.to_bytes(), before);
 }
 
@@ -362,7 +374,10 @@ fn a_grown_filter_survives_its_file() {
     assert_eq!(again, filter);
     assert!(matches!(Scalable::from_bytes(&filter.to_bytes()), Err(DecodeError::SecretNeeded { .. })));
     filter.clear();
-    assert_eq!(filter, Scalable::from_spec(&Spec::sized(100, 0.01).with_hashing(Hashing::Keyed(secret))).unwrap());
+    assert_eq!(
+        filter,
+        Scalable::from_spec(&Spec::sized(100, 0.01).with_hashing(Hashing::Keyed(secret))).unwrap()
+    );
     assert!(Scalable::from_bytes(&Bloom::new(10, 0.1).unwrap().to_bytes()).is_err());
 }
 
@@ -380,7 +395,9 @@ fn crafted_parameters_are_refused() {
         assert_eq!(refused(8, &size.to_le_bytes()), value("capacity of the first layer", size));
     }
     assert_eq!(refused(0, &1u64.to_le_bytes()), value("bits of all layers", 1));
-    for (at, field) in [(16, "asked rate"), (24, "rate that is left"), (32, "tightening"), (88, "rate of a layer")] {
+    for (at, field) in
+        [(16, "asked rate"), (24, "rate that is left"), (32, "tightening"), (88, "rate of a layer")]
+    {
         for rate in [-0.1, 1.1, f64::NAN] {
             assert_eq!(refused(at, &f64::to_le_bytes(rate)), value(field, rate.to_bits()));
         }
@@ -414,11 +431,17 @@ fn damage_is_refused_or_harmless() {
     let file = filled(&Spec::sized(20, 0.01), 0..500).to_bytes();
     let (mut random, mut refused, mut opened) = (Random::new(1), 0, 0);
     for round in 0..5000 {
-        let place = if round % 2 == 0 { 80 + random.below(350) } else { 4096 + random.below(file.len() as u64 - 4096) };
+        let place = if round % 2 == 0 {
+            80 + random.below(350)
+        } else {
+            4096 + random.below(file.len() as u64 - 4096)
+        };
         let mut byte = [file[place as usize]];
         byte[0] ^= 1 << random.below(8);
         let damaged = crafted::with(&file, place as usize, &byte);
-        for (all, outcome) in [(true, open(damaged.clone().into(), None)), (false, crafted::open_by_header(&damaged))] {
+        for (all, outcome) in
+            [(true, open(damaged.clone().into(), None)), (false, crafted::open_by_header(&damaged))]
+        {
             let Ok(mut filter) = outcome else {
                 refused += 1;
                 continue;
@@ -430,7 +453,10 @@ fn damage_is_refused_or_harmless() {
             assert!(filter.report().fpr_now >= 0.0 && !filter.layers().is_empty());
             let again = encode(&*filter, Summing::Payload).to_vec();
             // Who looked at the header only believes it, and writes it again.
-            assert!(!all || open(again.into(), None).is_ok(), "what was opened and written cannot be opened again");
+            assert!(
+                !all || open(again.into(), None).is_ok(),
+                "what was opened and written cannot be opened again"
+            );
         }
     }
     assert!(refused > 1000 && opened > 1000, "{refused} refused, {opened} opened");

@@ -11,8 +11,8 @@ use std::collections::{HashMap, VecDeque};
 use mayhap::family::Guarantee;
 use mayhap::wire::Summing;
 use mayhap::{
-    AnyFilter, Bloom, DecodeError, Hashing, Insert, Insertion, Key, Secret, Spec, SpecError, Windowed, encode, math,
-    open,
+    AnyFilter, Bloom, DecodeError, Hashing, Insert, Insertion, Key, Secret, Spec, SpecError, Windowed,
+    encode, math, open,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 use proptest::prelude::*;
@@ -32,7 +32,8 @@ fn holds_all(filter: &Windowed, keys: std::ops::Range<u64>) -> bool {
 /// The four rates of FGT-1, at ends of generations of a filter that has aged; and nothing in the window is missed.
 #[test]
 fn fgt_1_rates_at_the_end_of_a_generation() {
-    for (probes, generations, rate) in [(7, 5, 0.01283), (8, 8, 0.01105), (10, 7, 0.001474), (13, 20, 8.4e-4)] {
+    for (probes, generations, rate) in [(7, 5, 0.01283), (8, 8, 0.01105), (10, 7, 0.001474), (13, 20, 8.4e-4)]
+    {
         let generation = 5000;
         let mut filter = Windowed::with_slices(probes, generations, generation).unwrap();
         let mut measured = Proportion { hits: 0, trials: 0 };
@@ -130,7 +131,10 @@ fn what_cannot_be_had_is_refused_with_the_way_out() {
     refused(sized.with_probes(7), "this family has no probes to choose");
     refused(Spec::sized(1 << 48, 0.01), "the limit is 281474976710656");
     refused(Spec::new().with_capacity(1000), "too little");
-    refused(sized.with_bits(10_000), "10000 bits cannot give that false-positive rate for so many keys; it takes");
+    refused(
+        sized.with_bits(10_000),
+        "10000 bits cannot give that false-positive rate for so many keys; it takes",
+    );
     refused(Spec::new().with_bits(100).with_fpr(0.01), "100 bits cannot give");
     let whole = sized.windowed().unwrap();
     assert_eq!(sized.with_bits(whole.bits()).windowed(), Ok(whole));
@@ -141,7 +145,10 @@ fn what_cannot_be_had_is_refused_with_the_way_out() {
     assert!(most.capacity >= 1000 && most.bits() <= whole.bits() && most.fpr <= 0.01);
     assert_eq!(Windowed::with_slices(65, 1, 1).unwrap_err(), SpecError::Probes { asked: 65 });
     for asked in [0, 22, u32::MAX] {
-        assert_eq!(Windowed::with_slices(7, asked, 1).unwrap_err(), SpecError::Generations { asked, limit: 21 });
+        assert_eq!(
+            Windowed::with_slices(7, asked, 1).unwrap_err(),
+            SpecError::Generations { asked, limit: 21 }
+        );
     }
     for generation in [0, u64::MAX] {
         assert!(matches!(Windowed::with_slices(7, 5, generation), Err(SpecError::Capacity { .. })));
@@ -154,7 +161,9 @@ fn what_cannot_be_had_is_refused_with_the_way_out() {
 /// The smallest filters, insert by insert.
 #[test]
 fn the_last_keys_are_remembered_at_every_moment() {
-    for (probes, generations, generation) in [(1, 1, 1), (3, 2, 1), (5, 15, 1), (4, 3, 7), (10, 24, 2), (64, 192, 3)] {
+    for (probes, generations, generation) in
+        [(1, 1, 1), (3, 2, 1), (5, 15, 1), (4, 3, 7), (10, 24, 2), (64, 192, 3)]
+    {
         let mut filter = Windowed::with_slices(probes, generations, generation).unwrap();
         let remembered = filter.window().remembered;
         assert_eq!(remembered, filter.capacity());
@@ -174,7 +183,10 @@ fn keys_are_forgotten_gradually() {
         let newest = 500_000 - (20 + generation) * 10_000;
         let admitted = Proportion { hits: count(&filter, newest - 10_000..newest), trials: 10_000 };
         let chance = 0.5f64.powi(generation as i32) + filter.fpr();
-        assert!(admitted.agrees_with(chance, 0.03, 5.0), "{generation} behind: {admitted:?}, expected {chance}");
+        assert!(
+            admitted.agrees_with(chance, 0.03, 5.0),
+            "{generation} behind: {admitted:?}, expected {chance}"
+        );
     }
 }
 
@@ -338,11 +350,17 @@ fn damage_is_refused_or_harmless() {
     let file = filter.to_bytes();
     let (mut random, mut refused, mut opened) = (Random::new(1), 0, 0);
     for round in 0..5000 {
-        let place = if round % 2 == 0 { 80 + random.below(170) } else { 4096 + random.below(file.len() as u64 - 4096) };
+        let place = if round % 2 == 0 {
+            80 + random.below(170)
+        } else {
+            4096 + random.below(file.len() as u64 - 4096)
+        };
         let mut byte = [file[place as usize]];
         byte[0] ^= 1 << random.below(8);
         let damaged = crafted::with(&file, place as usize, &byte);
-        for (all, outcome) in [(true, open(damaged.clone().into(), None)), (false, crafted::open_by_header(&damaged))] {
+        for (all, outcome) in
+            [(true, open(damaged.clone().into(), None)), (false, crafted::open_by_header(&damaged))]
+        {
             let Ok(mut filter) = outcome else {
                 refused += 1;
                 continue;
@@ -355,7 +373,10 @@ fn damage_is_refused_or_harmless() {
             assert!((0.0..=1.0).contains(&filter.report().fpr_now));
             let again = encode(&*filter, Summing::Payload).to_vec();
             // Who looked at the header only believes it, and writes it again.
-            assert!(!all || open(again.into(), None).is_ok(), "what was opened and written cannot be opened again");
+            assert!(
+                !all || open(again.into(), None).is_ok(),
+                "what was opened and written cannot be opened again"
+            );
         }
     }
     assert!(refused > 1000 && opened > 1000, "{refused} refused, {opened} opened");

@@ -657,7 +657,8 @@ impl Part {
 
     fn into_layer(self, words: Words, counted: bool, verified: bool) -> Result<Layer, DecodeError> {
         let Self { number, probes, bits, capacity, keys, ones, fpr } = self;
-        let clear = bits.is_multiple_of(64) || words.as_slice().last().is_none_or(|&last| last >> (bits % 64) == 0);
+        let clear =
+            bits.is_multiple_of(64) || words.as_slice().last().is_none_or(|&last| last >> (bits % 64) == 0);
         if !clear {
             return Err(DecodeError::Padding { field: "end of a layer" });
         }

@@ -488,8 +488,10 @@ impl Windowed {
         // Counted only when the whole payload is read anyway, so that a large file opens by its header.
         if frame.verified || !counted {
             let count = |slice: &[u64]| slice.iter().map(|word| u64::from(word.count_ones())).sum();
-            let true_ones: Vec<u64> = words.as_slice().chunks((slice_bits / 64) as usize).map(count).collect();
-            if counted && let Some((&found, _)) = ones.iter().zip(&true_ones).find(|(found, is)| found != is) {
+            let true_ones: Vec<u64> =
+                words.as_slice().chunks((slice_bits / 64) as usize).map(count).collect();
+            if counted && let Some((&found, _)) = ones.iter().zip(&true_ones).find(|(found, is)| found != is)
+            {
                 return refused("set bits of a slice", found);
             }
             ones = true_ones;
