@@ -553,7 +553,7 @@ fn a_windowed_filter_says_what_it_remembers() {
     let window = |name: &str| info["window"][name].as_u64().unwrap();
     assert!(window("remembered") >= 1000 && window("forgotten") < 1600 && window("slices") > 10, "{info}");
     assert_eq!(info["guarantee"], "no false negatives among the last keys, as many as the capacity");
-    assert_eq!((&info["over_capacity"], &info["layers"]), (&false.into(), &serde_json::Value::Null));
+    assert_eq!((&info["over_capacity"], &info["layers"]), (&false.into(), &Value::Null));
     let text = folder.mayhap("info f").run().ends(0);
     assert!(String::from_utf8_lossy(&text.out).contains("window        the last 1,0"), "{}", text.err);
     folder.mayhap("merge -o g f f").run().ends(2).says("the family windowed cannot merge");

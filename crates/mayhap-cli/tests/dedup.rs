@@ -248,8 +248,8 @@ fn a_window_takes_keys_and_streams_like_all_of_dedup() {
     let printed = ["first\n", &runner::lines("", 1000), "first\n"].concat();
     folder.mayhap("dedup --window 10 -p 1e-9").input(rounds).run().ends(0).prints(printed);
     let text = folder.mayhap("dedup --window 10 --stats").input("a\na\nb\n").run().ends(0).prints("a\nb\n");
-    text.says("mayhap: read 3, printed 2, dropped 1; expected number of wrongly dropped records ");
-    text.says("; fill ");
+    text.says("mayhap: read 3, printed 2, dropped 1; expected number of wrongly dropped records ")
+        .says("; fill ");
     for (options, text) in [
         ("-p 1%", "--window <N>"),
         ("--window 0", "the least is 1"),
