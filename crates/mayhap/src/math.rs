@@ -1122,10 +1122,9 @@ impl Runs {
     fn next(&mut self, fill: f64) -> f64 {
         let broken = self.chances.iter().sum::<f64>() * (1.0 - fill);
         self.chances.iter_mut().for_each(|chance| *chance *= fill);
-        self.found += self.chances.last().copied().unwrap_or(0.0);
-        self.chances.rotate_right(1);
-        if let Some(none) = self.chances.first_mut() {
-            *none = broken;
+        if let Some(longest) = self.chances.pop() {
+            self.found += longest;
+            self.chances.insert(0, broken);
         }
         self.found
     }
