@@ -8,7 +8,8 @@ use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
 use mayhap::{
     AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Counting, Cuckoo, Dleft, Error, Family,
-    Filter, Hashing, Insert, Insertion, Key, Layout, Secret, SharedInsert, Spec, Spectral, combine, encode, open,
+    Filter, Hashing, Insert, Insertion, Key, Layout, Secret, SharedInsert, Spec, Spectral, combine, encode,
+    open,
 };
 use mayhap_eval::KeyKind;
 use proptest::prelude::*;
@@ -227,7 +228,8 @@ proptest! {
 
     #[test]
     fn every_family_agrees_with_a_set(operations in operations()) {
-        for family in FAMILIES {
+        // Families of many sets have models of their own.
+        for family in FAMILIES.iter().filter(|family| family.can.inserts) {
             let mut pair = Pair::new(family);
             for operation in &operations {
                 pair.apply(operation);

@@ -59,7 +59,9 @@ use core::any::Any;
 use crate::batch::{BATCH, copy, pipeline};
 use crate::bits::{BucketsMut, BucketsRef, Bytes, CellShape, CountedBuckets, Words, words_for};
 use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report, Slots};
+use crate::family::{
+    self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report, Slots,
+};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
 use crate::probing::{Probing, reduce};

@@ -5,9 +5,10 @@ pub mod bitmap;
 pub mod blocked;
 pub mod bloom;
 pub mod counting;
-pub mod dleft;
 pub mod cuckoo;
+pub mod dleft;
 pub mod exact;
 #[cfg(feature = "std")]
 pub mod roaring;
+pub mod spatial;
 pub mod spectral;
