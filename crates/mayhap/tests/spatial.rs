@@ -596,7 +596,7 @@ fn power(base: u128, mut exponent: u128, modulus: u128) -> u128 {
 fn multiply(one: u128, other: u128, modulus: u128) -> u128 {
     // Both are below 2^65, so that the product of one with half of the other fits.
     let (high, low) = (other >> 33, other & ((1 << 33) - 1));
-    ((one * high % modulus << 33) + one * low) % modulus
+    (((one * high % modulus) << 33) + one * low) % modulus
 }
 
 impl Paillier {
@@ -623,10 +623,7 @@ impl Paillier {
     fn decrypt(&self, cipher: u128) -> u128 {
         let order = (P - 1) * (Q - 1);
         let lifted = (power(cipher, order, self.square()) - 1) / self.n;
-        // The order's inverse: n is a product of two primes, so that its group has that order.
-        let phi_of_n = order;
-        let inverse = inverse(phi_of_n, self.n);
-        multiply(lifted, inverse, self.n)
+        multiply(lifted, inverse(order, self.n), self.n)
     }
 }
 
