@@ -340,7 +340,8 @@ fn counting<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender
     use mayhap::Counting;
 
     let make = move || Counting::new(keys, fpr).expect("memory");
-    let bytes = |counting: &Counting| Some((counting.cells() * u64::from(counting.counter_bits())).div_ceil(8));
+    let bytes =
+        |counting: &Counting| Some((counting.cells() * u64::from(counting.counter_bits())).div_ceil(8));
     vec![
         removing_singles(
             COUNTING,

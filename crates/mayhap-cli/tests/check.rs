@@ -138,9 +138,10 @@ fn which_names_the_filters_that_match() {
     check("--key b --key x").ends(0).prints("block,allow\tb\n");
     check("--key x").ends(1).prints("");
     folder.write("records", "a\n");
-    check("records --key b").ends(2).prints("").says_only(
-        "mayhap: records: files with records cannot be used with --key; leave one of them out",
-    );
+    check("records --key b")
+        .ends(2)
+        .prints("")
+        .says_only("mayhap: records: files with records cannot be used with --key; leave one of them out");
     folder.mayhap("check block allow --which").input("x\n").run().ends(1).prints("");
     folder.mayhap("check block --which").input("a\nc\n").run().ends(0).prints("block\ta\n");
     folder.mayhap("check block allow --which -z").input("b\0x\0").run().ends(0).prints("block,allow\tb\0");

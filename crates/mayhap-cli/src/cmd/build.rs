@@ -11,7 +11,7 @@ use mayhap::registry::FAMILIES;
 use mayhap::spec::DEFAULT_FPR;
 use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Insertion, Layout, Spec, SpecError, family};
 use mayhap_store::Spool;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::YES;
 use crate::args::{Common, KeyArgs};
@@ -373,6 +373,16 @@ pub(crate) fn write(output: &Path, filter: &dyn AnyFilter) -> Result<()> {
     Ok(encoded.pieces().into_iter().try_for_each(|piece| out.write_all(piece))?)
 }
 
+/// Prints a report as JSON; to standard error if the filter itself is on standard output.
+pub(crate) fn print_beside(output: &Path, value: &Value) -> Result<()> {
+    if output == Path::new("-") {
+        report::note(value);
+    } else {
+        report::print_json(value)?;
+    }
+    Ok(())
+}
+
 /// The size is known: every key goes straight into the filter.
 fn in_one_pass(
     spec: &Spec,
@@ -524,12 +534,7 @@ fn describe(args: &Args, common: &Common, filter: &dyn AnyFilter) -> Result<()> 
             "bytes": size, "probes": report.probes, "fill": report.fill, "fpr_asked": report.fpr_asked,
             "fpr_now": report.fpr_now, "fpr_at_capacity": report.fpr_at_capacity,
         });
-        // With the filter itself on standard output the report must not be there too.
-        if args.output == Path::new("-") {
-            report::note(value);
-        } else {
-            report::print_json(&value)?;
-        }
+        print_beside(&args.output, &value)?;
         return Ok(());
     }
     let probes = report.probes.map_or(String::new(), |probes| format!(", {probes} probes"));

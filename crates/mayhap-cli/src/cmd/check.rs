@@ -65,7 +65,10 @@ impl Args {
             );
         }
         if let Some(path) = files.first().filter(|_| !self.key.is_empty()) {
-            anyhow::bail!("{}: files with records cannot be used with --key; leave one of them out", path.display());
+            anyhow::bail!(
+                "{}: files with records cannot be used with --key; leave one of them out",
+                path.display()
+            );
         }
         Ok(([&self.filter].into_iter().chain(filters).map(PathBuf::as_path).collect(), files))
     }

@@ -5,7 +5,12 @@ use crate::bits::{CellLanes, FourPlaces};
 /// Appends for each key whether a cell of one of its buckets has the remainder that belongs to it. `false`: no
 /// instructions for it, or cells too wide; then nothing was appended.
 #[inline]
-pub(crate) fn any_of_four(words: &[u64], lanes: &CellLanes, places: &[FourPlaces], hits: &mut [bool]) -> bool {
+pub(crate) fn any_of_four(
+    words: &[u64],
+    lanes: &CellLanes,
+    places: &[FourPlaces],
+    hits: &mut [bool],
+) -> bool {
     #[cfg(target_arch = "x86_64")]
     if lanes.shape.width() <= WIDEST && super::avx2::is_available() {
         // SAFETY: the instructions were detected.
