@@ -292,16 +292,13 @@ impl Counting {
             .with_bits(cells)
             .with_probes(probes)
             .with_hashing(self.hashing);
-        let (mut bloom, counters) = (Bloom::from_spec(&spec)?, self.counters.view());
-        let mut set = Vec::with_capacity(64);
-        for start in (0..cells).step_by(64) {
-            set.clear();
-            set.extend((start..cells.min(start + 64)).filter(|&place| !counters.is_zero(place)));
-            bloom.insert_positions(&set).expect("as many bits as counters");
+        let (size, counters) = (spec.bloom()?, self.counters.view());
+        let mut words = Words::zeroed(words_for(cells))?;
+        for (word, start) in words.as_mut_slice().iter_mut().zip((0..cells).step_by(64)) {
+            let set = (start..cells.min(start + 64)).filter(|&place| !counters.is_zero(place));
+            *word = set.map(|place| 1 << (place - start)).sum();
         }
-        // With itself, it stays what it is and forgets the calls: those were not keys.
-        bloom.intersect(&bloom.clone()).expect("it agrees with itself");
-        Ok(bloom)
+        Ok(Bloom::of(words, size, self.hashing, None, None))
     }
 
     /// The number of counters.
