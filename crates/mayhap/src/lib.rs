@@ -27,6 +27,7 @@
 //! | keys that leave again | [`Counting`] | a counter in place of each bit; removes, merges, becomes a [`Bloom`] |
 //! | the same in half the space | [`Dleft`] | remainders in buckets; says when it is full |
 //! | keys that come often, and the question is how often | [`Spectral`] | never too low, and rarely too high |
+//! | several sets, and the question is which one | [`Spatial`] | a label in place of each bit |
 //! | keys that leave again | [`Cuckoo`] | removes; 10.5 bits per key at 1%, 13.7 at 0.1% |
 //! | keys of any kind, their number unknown | [`Scalable`] | grows, and keeps its rate |
 //! | a stream without end: was it among the last W? | [`Windowed`] | forgets older keys; 20.4 bits per key at 1% |
@@ -74,6 +75,7 @@ pub use filters::cuckoo::Cuckoo;
 pub use filters::dleft::Dleft;
 pub use filters::exact::Exact;
 pub use filters::scalable::Scalable;
+pub use filters::spatial::Spatial;
 pub use filters::spectral::Spectral;
 pub use filters::windowed::Windowed;
 pub use hash::{Digest, Hashing, Key, Secret};

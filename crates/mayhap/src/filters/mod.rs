@@ -11,5 +11,6 @@ pub mod exact;
 #[cfg(feature = "std")]
 pub mod roaring;
 pub mod scalable;
+pub mod spatial;
 pub mod spectral;
 pub mod windowed;
