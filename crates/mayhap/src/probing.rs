@@ -34,6 +34,11 @@ pub enum Probing {
     Dleft,
     /// Two buckets and a fingerprint, from the digest's first half; the family `cuckoo`.
     Cuckoo,
+    /// Offsets, then places at which windows start, each one value of the rule [`Scaled`](Probing::Scaled); the family
+    /// `shifting`.
+    Shifting,
+    /// Two offsets, the second beyond the first, then places; the family `shifting-association`.
+    ShiftingAssociation,
 }
 
 impl Probing {
@@ -47,6 +52,8 @@ impl Probing {
             Self::Split => 3,
             Self::Dleft => 8,
             Self::Cuckoo => 9,
+            Self::Shifting => 13,
+            Self::ShiftingAssociation => 14,
         }
     }
 
@@ -60,6 +67,8 @@ impl Probing {
             3 => Some(Self::Split),
             8 => Some(Self::Dleft),
             9 => Some(Self::Cuckoo),
+            13 => Some(Self::Shifting),
+            14 => Some(Self::ShiftingAssociation),
             _ => None,
         }
     }
@@ -161,7 +170,7 @@ pub(crate) fn with_distinct<R>(digest: Digest, probes: u32, cells: u64, then: im
 
 /// The first of each value, at the front of `room`.
 #[inline(always)]
-fn distinct(positions: Positions, room: &mut [u64]) -> &[u64] {
+pub(crate) fn distinct(positions: impl Iterator<Item = u64>, room: &mut [u64]) -> &[u64] {
     let mut len = 0;
     for position in positions {
         if !room[..len].contains(&position) {

@@ -17,6 +17,9 @@ pub static FAMILIES: &[&Family] = &[
     &filters::dleft::FAMILY,
     &filters::spectral::FAMILY,
     &filters::cuckoo::FAMILY,
+    &filters::shifting::FAMILY,
+    &filters::shifting_association::FAMILY,
+    &filters::shifting_multiplicity::FAMILY,
     &filters::exact::FAMILY,
     &filters::bitmap::FAMILY,
     #[cfg(feature = "std")]

@@ -10,4 +10,7 @@ pub mod cuckoo;
 pub mod exact;
 #[cfg(feature = "std")]
 pub mod roaring;
+pub mod shifting;
+pub mod shifting_association;
+pub mod shifting_multiplicity;
 pub mod spectral;
