@@ -1115,6 +1115,12 @@ pub fn shifting_fpr_from_unset(unset: f64, k: u32, t: u32) -> f64 {
 /// For each two bits of a window (0 is its first), how many pairs of bits of another key's window are as far apart, on
 /// average.
 fn shift_overlaps(t: u32) -> [[f64; MAX_SHIFTS as usize + 1]; MAX_SHIFTS as usize + 1] {
+    let mut overlaps = [[0.0; MAX_SHIFTS as usize + 1]; MAX_SHIFTS as usize + 1];
+    if t == 1 {
+        // One distance, which is any of 56: known without counting, because every sizing asks often.
+        overlaps[0][1] = 1.0 / f64::from(SHIFT_RANGE);
+        return overlaps;
+    }
     let segment = SHIFT_RANGE / t;
     let range = |bit: u32| if bit == 0 { 0..=0 } else { (bit - 1) * segment + 1..=bit * segment };
     // How likely two bits are so far apart.
@@ -1131,7 +1137,6 @@ fn shift_overlaps(t: u32) -> [[f64; MAX_SHIFTS as usize + 1]; MAX_SHIFTS as usiz
     for (i, j) in pairs() {
         any.iter_mut().zip(apart(i, j)).for_each(|(any, chance)| *any += chance);
     }
-    let mut overlaps = [[0.0; MAX_SHIFTS as usize + 1]; MAX_SHIFTS as usize + 1];
     for (i, j) in pairs() {
         overlaps[i as usize][j as usize] = any.iter().zip(apart(i, j)).map(|(any, chance)| any * chance).sum();
     }

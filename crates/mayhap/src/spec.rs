@@ -911,8 +911,39 @@ impl Spec {
             return Err(SpecError::ProbesStep { asked, step });
         }
         let probes = || (step..=MAX_PROBES).step_by(step as usize).filter(|&k| self.probes.is_none_or(|asked| asked == k));
-        let places = |n: u64, p: f64, k: u32| math::first_false(1, u64::MAX, |m| rate(m, n as f64, k) > p);
-        let fewest = |n: u64, p: f64| probes().map(|k| (places(n, p, k), k)).min().unwrap_or((u64::MAX, step));
+        // From a half-full filter up and down to where the rate is met, and then between.
+        let places = |n: u64, p: f64, k: u32| {
+            let misses = |m: u64| rate(m, n as f64, k) > p;
+            let mut high = (libm::ceil(f64::from(k) * n as f64 / core::f64::consts::LN_2) as u64).max(1);
+            while misses(high) && high < u64::MAX {
+                high = high.saturating_mul(2);
+            }
+            let mut low = high / 2;
+            while low > 0 && !misses(low) {
+                (low, high) = (low / 2, low);
+            }
+            math::first_false(low.max(1), high, misses)
+        };
+        // The places have one least number, near as many probes as a half-full filter has.
+        let fewest = |n: u64, p: f64| {
+            let sized = |k: u32| (places(n, p, k), k);
+            let half_full = (libm::round(-libm::log2(p) / f64::from(step)) as u32 * step).clamp(step, MAX_PROBES / step * step);
+            let mut best = sized(self.probes.unwrap_or(half_full));
+            let mut climb = |next: fn(u32, u32) -> u32| {
+                let mut last = best;
+                while self.probes.is_none() && (step..=MAX_PROBES).contains(&next(last.1, step)) {
+                    let neighbour = sized(next(last.1, step));
+                    if neighbour.0 > last.0 {
+                        break;
+                    }
+                    last = neighbour;
+                    best = best.min(last);
+                }
+            };
+            climb(|k, step| k + step);
+            climb(|k, step| k.saturating_sub(step));
+            best
+        };
         let needed = |n: u64| window_bits(fewest(n, self.fpr.unwrap_or(0.5)).0, counter_bits);
         let given = match self.bits {
             Some(bits) if bits < window_bits(1, counter_bits) => {

@@ -687,7 +687,7 @@ mod tests {
     #[test]
     fn every_combination_of_bits_has_its_answer() {
         let mut answers = Vec::new();
-        for bits in 0..8 {
+        for bits in 0..8u32 {
             let answer = Association::from_bits(bits & 1 == 1, bits & 2 == 2, bits & 4 == 4);
             let parts = [Part::FirstOnly, Part::Both, Part::SecondOnly];
             for (bit, part) in parts.into_iter().enumerate() {
