@@ -185,7 +185,7 @@ fn capabilities_are_those_that_a_filter_offers() {
         assert_eq!(filter.report().guarantee == Guarantee::Exact, exact);
         let mut outcomes = Vec::new();
         let inserted = filter.insert_keys(&[&key(family, 7)], &mut outcomes);
-        let refused = Error::Unsupported { family: family.name, operation: "insert" };
+        let refused = filter.unsupported("insert");
         assert_eq!(inserted, if family.can.inserts { Ok(()) } else { Err(refused) });
     });
 }

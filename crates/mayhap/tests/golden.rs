@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::wire::{Summing, checksum};
 use mayhap::{
@@ -174,6 +175,62 @@ const GOLDEN: &[Golden] = &[
         hits: 67,
         answers: 0xbd8f_3d69_ec6a_d5f7,
     },
+    Golden {
+        name: "shifting",
+        bytes: include_bytes!("golden/shifting-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 0,
+        answers: 0x0,
+    },
+    Golden {
+        name: "shifting-counters",
+        bytes: include_bytes!("golden/shifting-counters-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 0,
+        answers: 0x0,
+    },
+    Golden {
+        name: "shifting-2-shifts",
+        bytes: include_bytes!("golden/shifting-2-shifts-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 0,
+        answers: 0x0,
+    },
+    Golden {
+        name: "shifting-association",
+        bytes: include_bytes!("golden/shifting-association-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 0,
+        answers: 0x0,
+    },
+    Golden {
+        name: "shifting-association-counters",
+        bytes: include_bytes!("golden/shifting-association-counters-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 0,
+        answers: 0x0,
+    },
+    Golden {
+        name: "shifting-multiplicity",
+        bytes: include_bytes!("golden/shifting-multiplicity-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 4100,
+        hits: 0,
+        answers: 0x0,
+    },
+    Golden {
+        name: "shifting-multiplicity-counters",
+        bytes: include_bytes!("golden/shifting-multiplicity-counters-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 4100,
+        hits: 0,
+        answers: 0x0,
+    },
 ];
 
 /// Checksums of the counts of all questions and keys, in order, 8 little-endian bytes each.
@@ -260,7 +317,6 @@ fn golden_files_are_read_and_written_byte_for_byte() {
 fn the_same_keys_still_give_the_same_file() {
     for golden in GOLDEN {
         let old = golden.open();
-        let mayhap::family::Make::Empty(make) = old.family().make else { panic!("made otherwise") };
         // In a bitmap the capacity is the universe; in the others it is the number asked for.
         let capacity = if golden.name == "bitmap" { 2000 } else { 200 };
         let mut spec = Spec::sized(capacity, 0.01).with_hashing(golden.hashing);
@@ -272,12 +328,25 @@ fn the_same_keys_still_give_the_same_file() {
             "spectral-recurring" => spec = spec.with_counting_rule(CountingRule::RecurringMinimum),
             "spectral-8-bits" => spec = spec.with_counter_bits(8),
             "dleft-4-bits" => spec = spec.with_counter_bits(4),
+            "shifting-2-shifts" => spec = spec.with_shifts(2),
+            name if name.ends_with("-counters") => spec = spec.with_counter_bits(4),
             _ => {}
         }
-        let mut new = make(&spec).unwrap();
         let keys = golden.keys();
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-        new.insert_keys(&keys, &mut Vec::new()).unwrap();
+        let digests: Vec<Digest> = keys.iter().map(|key| golden.hashing.digest(key)).collect();
+        let new = match old.family().make {
+            Make::Empty(make) => {
+                let mut new = make(&spec).unwrap();
+                new.insert_keys(&keys, &mut Vec::new()).unwrap();
+                new
+            }
+            Make::Counted(make) => {
+                make(&spec, &mut (1..=40).cycle().zip(&digests).map(|(count, &digest)| (digest, count))).unwrap()
+            }
+            Make::OfTwo(make) => make(&spec, &digests[..120], &digests[80..]).unwrap(),
+            _ => panic!("made otherwise"),
+        };
         assert!(encode(&*new, Summing::Payload).to_vec() == golden.bytes, "{}", golden.name);
     }
 }

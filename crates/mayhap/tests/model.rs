@@ -8,7 +8,7 @@ use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
 use mayhap::{
     AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Counting, Cuckoo, Dleft, Error, Family,
-    Filter, Hashing, Insert, Insertion, Key, Layout, Secret, SharedInsert, Spec, Spectral, combine, encode, open,
+    Filter, Hashing, Insert, Insertion, Key, Layout, Secret, SharedInsert, Shifting, Spec, Spectral, combine, encode, open,
 };
 use mayhap_eval::KeyKind;
 use proptest::prelude::*;
@@ -170,6 +170,8 @@ impl Pair {
                     dleft.clear();
                 } else if let Some(cuckoo) = any.downcast_mut::<Cuckoo>() {
                     cuckoo.clear();
+                } else if let Some(shifting) = any.downcast_mut::<Shifting>() {
+                    shifting.clear();
                 } else {
                     self.filter = make(self.family);
                 }
@@ -227,7 +229,8 @@ proptest! {
 
     #[test]
     fn every_family_agrees_with_a_set(operations in operations()) {
-        for family in FAMILIES {
+        // Those that are made of all of their keys at once have models of their own.
+        for family in FAMILIES.iter().filter(|family| matches!(family.make, Make::Empty(_))) {
             let mut pair = Pair::new(family);
             for operation in &operations {
                 pair.apply(operation);

@@ -297,14 +297,22 @@ impl ShiftingAssociation {
     pub fn of_sets<K: Key>(spec: &Spec, first: &[K], second: &[K]) -> Result<Self, SpecError> {
         let hashing = spec.hashed()?;
         let digests = |keys: &[K]| -> Vec<Digest> { keys.iter().map(|key| hashing.digest_of(key)).collect() };
-        Self::of_digests(spec, &digests(first), &digests(second))
+        Self::build(&digests(first), &digests(second), |keys| spec.for_keys(keys))
     }
 
-    /// The same of keys that are hashed already, as the spec says.
+    /// The same of keys that are hashed already, as the spec says, which must say for how many keys it is too.
     ///
     /// # Errors
     /// As for [`of_sets`](ShiftingAssociation::of_sets).
     pub fn of_digests(spec: &Spec, first: &[Digest], second: &[Digest]) -> Result<Self, SpecError> {
+        Self::build(first, second, |_| *spec)
+    }
+
+    fn build(
+        first: &[Digest],
+        second: &[Digest],
+        spec: impl FnOnce(u64) -> Spec,
+    ) -> Result<Self, SpecError> {
         let ordered = |digests: &[Digest]| {
             let mut digests = digests.to_vec();
             digests.sort_unstable();
@@ -314,7 +322,7 @@ impl ShiftingAssociation {
         let (first, second) = (ordered(first), ordered(second));
         let is_in = |set: &[Digest], digest: &Digest| set.binary_search(digest).is_ok();
         let both = first.iter().filter(|digest| is_in(&second, digest)).count();
-        let mut filter = Self::from_spec(&spec.for_keys((first.len() + second.len() - both) as u64))?;
+        let mut filter = Self::from_spec(&spec((first.len() + second.len() - both) as u64))?;
         let mut keys: Vec<(Digest, Part)> = Vec::with_capacity(first.len() + second.len() - both);
         for &digest in &first {
             let part = if is_in(&second, &digest) { Part::Both } else { Part::FirstOnly };

@@ -94,6 +94,9 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
     Ok(Plan { capacity, fpr_asked, fpr, bits: size.bits(), probes: Some(probes) })
 }
 
+/// Counts that are held before they are stored: many enough that a batch's start and end do not matter.
+const AT_ONCE: usize = 4096;
+
 /// A shifting Bloom filter of counts.
 #[derive(Clone, Debug)]
 pub struct ShiftingMultiplicity {
@@ -190,10 +193,15 @@ impl ShiftingMultiplicity {
         counts: impl IntoIterator<Item = (K, u64)>,
     ) -> Result<Self, SpecError> {
         let hashing = spec.hashed()?;
-        Self::of_digests(spec, &mut counts.into_iter().map(|(key, count)| (hashing.digest_of(key), count)))
+        let counts: Vec<(Digest, u64)> = counts
+            .into_iter()
+            .filter(|&(_, count)| count > 0)
+            .map(|(key, count)| (hashing.digest_of(key), count))
+            .collect();
+        Self::of_digests(&spec.for_keys(counts.len() as u64), &mut counts.into_iter())
     }
 
-    /// The same of keys that are hashed already, as the spec says.
+    /// The same of keys that are hashed already, as the spec says, which must say for how many keys it is too.
     ///
     /// # Errors
     /// As for [`of_counts`](ShiftingMultiplicity::of_counts).
@@ -201,10 +209,16 @@ impl ShiftingMultiplicity {
         spec: &Spec,
         counts: &mut dyn Iterator<Item = (Digest, u64)>,
     ) -> Result<Self, SpecError> {
-        let counts: Vec<(Digest, u64)> = counts.filter(|&(_, count)| count > 0).collect();
-        let mut filter = Self::from_spec(&spec.for_keys(counts.len() as u64))?;
-        filter.put_all(&counts, copy);
-        Ok(filter)
+        let mut filter = Self::from_spec(spec)?;
+        let mut some: Vec<(Digest, u64)> = Vec::new();
+        loop {
+            some.clear();
+            some.extend(counts.take(AT_ONCE));
+            if some.is_empty() {
+                return Ok(filter);
+            }
+            filter.put_all(&some, copy);
+        }
     }
 
     /// An empty filter of whatever was asked for. Bits are all that it takes, counters and the 56 bits behind the last
