@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use mayhap_eval::median;
 
-use crate::contenders::{AGAINST, AGAINST_REMOVING, LINES, Role};
+use crate::contenders::{AGAINST, AGAINST_REMOVING, LINES, OURS_AGAINST, Role};
 use crate::machine;
 use crate::measure::{Operation, Row, Rows, Time};
 
@@ -105,7 +105,9 @@ pub(crate) fn print_ratios(results: &[Rows]) {
         println!("{}", heading(rows));
         for row in rows.rows.iter().filter(is_ours) {
             let removes = !row.times(Operation::Remove).is_empty();
-            for name in if removes { AGAINST_REMOVING } else { AGAINST } {
+            let peers = if removes { AGAINST_REMOVING } else { AGAINST };
+            let ours = OURS_AGAINST.into_iter().filter(|(name, _)| *name == row.name).map(|(_, other)| other);
+            for name in peers.into_iter().chain(ours) {
                 if let Some(peer) = rows.rows.iter().find(|other| other.name == name) {
                     let gain = |operation| ratio(&cpu(peer, operation), &cpu(row, operation));
                     print_ratio(row, peer, &Operation::ALL, gain);

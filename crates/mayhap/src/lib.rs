@@ -71,8 +71,8 @@ pub use family::{AnyFilter, Combine, Family, Report, Slots, combine, encode, enc
 pub use filters::blocked::{AtomicBlocked, Blocked};
 pub use filters::bloom::{AtomicBloom, Bloom, Measured};
 pub use filters::counting::Counting;
-pub use filters::dleft::Dleft;
 pub use filters::cuckoo::Cuckoo;
+pub use filters::dleft::Dleft;
 pub use filters::exact::Exact;
 pub use filters::shifting::Shifting;
 pub use filters::shifting_association::{Association, ShiftingAssociation};

@@ -79,6 +79,11 @@ pub trait Insert: Filter {
 pub trait Remove: Insert {
     /// Removes a key by its digest. `false`: it was certainly not in, and nothing has changed.
     fn remove_digest(&mut self, digest: Digest) -> bool;
+
+    /// Removes many keys by their digests, in order; appends one answer each.
+    fn remove_batch(&mut self, digests: &[Digest], removed: &mut Vec<bool>) {
+        removed.extend(digests.iter().map(|&digest| self.remove_digest(digest)));
+    }
 }
 
 /// Keys are counted: at least the true count, until a cell reaches the family's documented ceiling.

@@ -609,6 +609,26 @@ fn removing_undoes_inserting() {
     });
 }
 
+/// Those that are in, some of them twice in one batch, and those that are not.
+#[test]
+fn removing_many_equals_removing_each() {
+    each_family(|family| {
+        for count in [600, 60_000] {
+            let filter = filled(family, count, 0..count);
+            let (mut one, mut other) = (reopen(&file_of(&*filter)).unwrap(), filter);
+            let leaving = [keys(family, 0..count / 2), keys(family, count / 3..count / 2 + 40)].concat();
+            let digests = digests(&*one, &leaving);
+            let (Some(singly), Some(together)) = (one.as_remove(), other.as_remove()) else { return };
+            let single: Vec<bool> = digests.iter().map(|&digest| singly.remove_digest(digest)).collect();
+            let mut many = vec![true];
+            together.remove_batch(&digests, &mut many);
+            assert_eq!(many[1..], single);
+            assert_eq!(uncounted(&*one), uncounted(&*other));
+            assert_eq!(one.report().estimated_len, other.report().estimated_len);
+        }
+    });
+}
+
 /// Nobody else's digests may stand in the way: the same, with all old keys in a decoded filter.
 #[test]
 fn removing_works_on_what_came_from_a_file() {

@@ -43,9 +43,11 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         }
         let unsupported = filter.unsupported("remove");
         let remove = filter.as_remove().ok_or(unsupported)?;
-        let mut removed = 0;
+        let (mut removed, mut outcomes) = (0, Vec::new());
         spool.drain(|digests| {
-            removed += digests.iter().filter(|&&digest| remove.remove_digest(digest)).count() as u64;
+            outcomes.clear();
+            remove.remove_batch(digests, &mut outcomes);
+            removed += outcomes.iter().filter(|&&outcome| outcome).count() as u64;
             anyhow::Ok(())
         })?;
         Ok(removed)

@@ -5,8 +5,8 @@ pub mod bitmap;
 pub mod blocked;
 pub mod bloom;
 pub mod counting;
-pub mod dleft;
 pub mod cuckoo;
+pub mod dleft;
 pub mod exact;
 #[cfg(feature = "std")]
 pub mod roaring;
