@@ -413,7 +413,7 @@ fn count_all(spool: Spool) -> Result<HashMap<Digest, u64>> {
     let mut counts = HashMap::new();
     spool.drain(|digests| {
         digests.iter().for_each(|&digest| *counts.entry(digest).or_insert(0) += 1);
-        Ok(())
+        anyhow::Ok(())
     })?;
     Ok(counts)
 }
