@@ -7,7 +7,8 @@ use std::hint::black_box;
 
 use anyhow::{Result, ensure};
 use mayhap::{
-    Bloom, CountingRule, Hashing, Shifting, ShiftingAssociation, ShiftingMultiplicity, Spec, Spectral, math, positions,
+    Bloom, CountingRule, Hashing, Shifting, ShiftingAssociation, ShiftingMultiplicity, Spec, Spectral, math,
+    positions,
 };
 use mayhap_eval::{ABSENT, median};
 
@@ -46,7 +47,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let n = options.size.keys(10_000_000);
     let rounds = options.repetitions;
     println!("shifting filters against classic ones, {n} u64 keys, medians of {rounds} rounds");
-    println!("  values: made of the digest, which is one hash of the key; loads and 64-byte lines: counted, per question");
+    println!(
+        "  values: made of the digest, which is one hash of the key; loads and 64-byte lines: counted, per question"
+    );
     println!("  right: measured, and in brackets by the formula\n");
     membership(n, rounds)?;
     association(n, rounds)?;
@@ -133,7 +136,9 @@ fn association(n: u64, rounds: usize) -> Result<()> {
             name: "two bloom filters",
             bits: one.bits() + other.bits(),
             values: 2 * probes,
-            single: Box::new(|keys| sum(keys, |key| u64::from(one.contains(key)) + 2 * u64::from(other.contains(key)))),
+            single: Box::new(|keys| {
+                sum(keys, |key| u64::from(one.contains(key)) + 2 * u64::from(other.contains(key)))
+            }),
             batch: Box::new(both_batch),
             touch: Box::new(|key, load| {
                 touch_bloom(&one, key, load);
@@ -179,7 +184,8 @@ fn multiplicity(n: u64, rounds: usize) -> Result<()> {
         Ok(spectral)
     };
     let small = spectral(shifting.bits())?;
-    let large = spectral(u64::from(COUNTER_BITS) * (f64::from(probes) * n as f64 / std::f64::consts::LN_2) as u64)?;
+    let large =
+        spectral(u64::from(COUNTER_BITS) * (f64::from(probes) * n as f64 / std::f64::consts::LN_2) as u64)?;
     let mut counts = Vec::new();
     shifting.count_all(&keys, &mut counts);
     ensure!(keys.iter().zip(&counts).all(|(&key, &told)| told >= count(key)), "a count was too low");
@@ -211,7 +217,9 @@ fn multiplicity(n: u64, rounds: usize) -> Result<()> {
             bits: shifting.bits(),
             values: probes,
             single: Box::new(|keys| sum(keys, |key| shifting.count(key))),
-            batch: Box::new(|keys| many(keys, |keys, counts| shifting.count_all(keys, counts), |count| count)),
+            batch: Box::new(|keys| {
+                many(keys, |keys, counts| shifting.count_all(keys, counts), |count| count)
+            }),
             touch: Box::new(|key, load| drop(shifting.count_traced(key, |byte| load(byte, byte + 7)))),
             right: right(&|key| shifting.count(key)),
             formula: [
@@ -304,7 +312,9 @@ fn report(
             let index = (round + turn) % contenders.len();
             let Contender { single, batch, .. } = &contenders[index];
             for (place, (ask, keys)) in
-                [(single, &present[..]), (single, absent), (batch, &present[..]), (batch, absent)].into_iter().enumerate()
+                [(single, &present[..]), (single, absent), (batch, &present[..]), (batch, absent)]
+                    .into_iter()
+                    .enumerate()
             {
                 let mut watch = Stopwatch::default();
                 black_box(watch.time(|| ask(black_box(keys))));
@@ -317,12 +327,16 @@ fn report(
         "  {:26} {:>8} {:>6} {:>11} {:>11} {:>13} {:>13} {:>19} {:>19}",
         "", "bits/key", "values", "loads", "lines", "ns single", "ns batch", "right in", "right absent"
     );
-    println!("  {:26} {:>8} {:>6} {:>11} {:>11} {:>13} {:>13}", "", "", "", "in/absent", "in/absent", "in/absent", "in/absent");
+    println!(
+        "  {:26} {:>8} {:>6} {:>11} {:>11} {:>13} {:>13}",
+        "", "", "", "in/absent", "in/absent", "in/absent", "in/absent"
+    );
     for (contender, times) in contenders.iter().zip(&mut times) {
         let [single_in, single_absent, batch_in, batch_absent] = times;
         let middle = |values: &mut Vec<f64>| median(values).unwrap_or(f64::NAN);
         let (loads, lines) = touched(&contender.touch, present.iter().copied().take(SAMPLE as usize));
-        let (loads_absent, lines_absent) = touched(&contender.touch, absent.iter().copied().take(SAMPLE as usize));
+        let (loads_absent, lines_absent) =
+            touched(&contender.touch, absent.iter().copied().take(SAMPLE as usize));
         println!(
             "  {:26} {:>8.2} {:>6} {loads:>5.2}/{loads_absent:<5.2} {lines:>5.2}/{lines_absent:<5.2} {:>6.1}/{:<6.1} \
              {:>6.1}/{:<6.1} {:>9.5} ({:.5}) {:>9.5} ({:.5})",

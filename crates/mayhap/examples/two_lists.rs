@@ -28,7 +28,10 @@ fn main() -> Result<(), Error> {
         assert!(answer.allows(truth));
         if answer.is_clear() { clear += 1 } else { unclear += 1 }
     }
-    println!("one filter, {} bits per object: {clear} answers are clear, {unclear} are not", filter.bits() / 100_000);
+    println!(
+        "one filter, {} bits per object: {clear} answers are clear, {unclear} are not",
+        filter.bits() / 100_000
+    );
 
     // The classic way, with as many positions per key.
     let bloom = |keys: &[String]| -> Result<Bloom, Error> {
@@ -38,9 +41,14 @@ fn main() -> Result<(), Error> {
         Ok(bloom)
     };
     let (in_first, in_second) = (bloom(&cached)?, bloom(&pinned)?);
-    let clear = (0..100_000).filter(|&index| in_first.contains(name(index)) != in_second.contains(name(index))).count();
+    let clear = (0..100_000)
+        .filter(|&index| in_first.contains(name(index)) != in_second.contains(name(index)))
+        .count();
     let bits = (in_first.bits() + in_second.bits()) / 100_000;
-    println!("two Bloom filters, {bits} bits per object: {clear} answers are clear, {} are not", 100_000 - clear);
+    println!(
+        "two Bloom filters, {bits} bits per object: {clear} answers are clear, {} are not",
+        100_000 - clear
+    );
 
     assert_eq!(filter.association("a stranger"), Association::Neither);
     println!("a stranger: {}", filter.association("a stranger").text());

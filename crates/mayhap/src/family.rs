@@ -129,7 +129,8 @@ fn digest_batch(hashing: Hashing, keys: &[&[u8]]) -> ([Digest; BATCH], usize) {
 pub type MakeEmpty = fn(&Spec) -> Result<Box<dyn AnyFilter>, SpecError>;
 
 /// Makes a filter of its keys, each once with how often it is in. The spec says how many they are.
-pub type MakeCounted = fn(&Spec, &mut dyn Iterator<Item = (Digest, u64)>) -> Result<Box<dyn AnyFilter>, SpecError>;
+pub type MakeCounted =
+    fn(&Spec, &mut dyn Iterator<Item = (Digest, u64)>) -> Result<Box<dyn AnyFilter>, SpecError>;
 
 /// Makes a filter of the keys of two sets, in any order and as often as they like. The spec says how many there are in either.
 pub type MakeOfTwo = fn(&Spec, &[Digest], &[Digest]) -> Result<Box<dyn AnyFilter>, SpecError>;

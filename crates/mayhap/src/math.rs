@@ -1138,7 +1138,8 @@ fn shift_overlaps(t: u32) -> [[f64; MAX_SHIFTS as usize + 1]; MAX_SHIFTS as usiz
         any.iter_mut().zip(apart(i, j)).for_each(|(any, chance)| *any += chance);
     }
     for (i, j) in pairs() {
-        overlaps[i as usize][j as usize] = any.iter().zip(apart(i, j)).map(|(any, chance)| any * chance).sum();
+        overlaps[i as usize][j as usize] =
+            any.iter().zip(apart(i, j)).map(|(any, chance)| any * chance).sum();
     }
     overlaps
 }
@@ -2037,7 +2038,11 @@ mod tests {
         close(shifting_fpr(1_600_000, 1e5, 12, 1), 4.81e-4, 1e-3);
         // In closed form.
         let p = libm::exp(-0.8);
-        close(shifting_fpr(1_000_000, 1e5, 8, 1), libm::pow(1.0 - 2.0 * p + libm::pow(p, 2.0 - 1.0 / 112.0), 4.0), 1e-12);
+        close(
+            shifting_fpr(1_000_000, 1e5, 8, 1),
+            libm::pow(1.0 - 2.0 * p + libm::pow(p, 2.0 - 1.0 / 112.0), 4.0),
+            1e-12,
+        );
         // More offsets: simulated 0.00927 and 0.01013.
         close(shifting_fpr(1_000_000, 1e5, 6, 2), 0.00927, 2e-3);
         close(shifting_fpr(1_000_000, 1e5, 8, 3), 0.01013, 2e-3);
@@ -2055,7 +2060,10 @@ mod tests {
                 let mut before = 1.0;
                 for m in (1..2000).step_by(7) {
                     let rate = shifting_fpr(m, 100.0, k, t);
-                    assert!((0.0..=1.0).contains(&rate) && rate <= before, "t {t}, k {k}, m {m}: {rate} after {before}");
+                    assert!(
+                        (0.0..=1.0).contains(&rate) && rate <= before,
+                        "t {t}, k {k}, m {m}: {rate} after {before}"
+                    );
                     before = rate;
                 }
             }

@@ -764,8 +764,8 @@ fn bytes_do_not_depend_on_the_order_of_inserts() {
         // Whoever is made of two sets at once gets the same ones.
         let part = if takes_keys(family) { downwards.len() } else { downwards.len() / 3 };
         downwards.chunks_mut(part).for_each(<[_]>::reverse);
-        let [one, other] = [upwards, downwards]
-            .map(|keys| file_of(&*make_with(family, &Spec::sized(5000, 0.01), &keys)));
+        let [one, other] =
+            [upwards, downwards].map(|keys| file_of(&*make_with(family, &Spec::sized(5000, 0.01), &keys)));
         assert!(one == other);
     });
 }

@@ -344,7 +344,8 @@ fn the_same_keys_still_give_the_same_file() {
                 new
             }
             Make::Counted(make) => {
-                make(&spec, &mut (1..=40).cycle().zip(&digests).map(|(count, &digest)| (digest, count))).unwrap()
+                make(&spec, &mut (1..=40).cycle().zip(&digests).map(|(count, &digest)| (digest, count)))
+                    .unwrap()
             }
             Make::OfTwo(make) => make(&spec, &digests[..120], &digests[80..]).unwrap(),
             _ => panic!("made otherwise"),
@@ -783,10 +784,15 @@ fn shifting_files_are_read_by_the_rules_of_the_document() {
                 (Some(association), _) => {
                     let told = association.association(key);
                     assert_eq!(told == Association::Neither, !has(0) && !has(offsets[0]) && !has(offsets[1]));
-                    assert_eq!(told == Association::FirstOnly, has(0) && !has(offsets[0]) && !has(offsets[1]));
+                    assert_eq!(
+                        told == Association::FirstOnly,
+                        has(0) && !has(offsets[0]) && !has(offsets[1])
+                    );
                     assert_eq!(told == Association::Both, !has(0) && has(offsets[0]) && !has(offsets[1]));
                 }
-                (_, Some(count)) => assert_eq!(count.count_digest(digest), u64::from(64 - in_all.leading_zeros())),
+                (_, Some(count)) => {
+                    assert_eq!(count.count_digest(digest), u64::from(64 - in_all.leading_zeros()))
+                }
                 _ => assert_eq!(filter.contains(key), has(0) && offsets.iter().all(|&offset| has(offset))),
             }
         }

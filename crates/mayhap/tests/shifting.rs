@@ -10,8 +10,8 @@ use std::collections::HashMap;
 
 use mayhap::family::Guarantee;
 use mayhap::{
-    AnyFilter, Bloom, Combine, DecodeError, Error, Filter, Hashing, Insert, Insertion, Key, Mismatch, Remove, Secret,
-    Shifting, Spec, combine, math,
+    AnyFilter, Bloom, Combine, DecodeError, Error, Filter, Hashing, Insert, Insertion, Key, Mismatch, Remove,
+    Secret, Shifting, Spec, combine, math,
 };
 use mayhap_eval::{ABSENT, KeyKind, Proportion};
 use proptest::prelude::*;
@@ -102,16 +102,22 @@ fn every_kind_of_key_meets_the_prediction() {
             let (n, seed) = (50_000, column as u64);
             let spec = Spec::sized(n, p).with_hashing(Hashing::Xxh3 { seed });
             let mut filter = Shifting::from_spec(&spec).unwrap();
-            let keys = |from: u64, count: u64| (from..from + count).map(|index| kind.key(1, index)).collect::<Vec<_>>();
+            let keys = |from: u64, count: u64| {
+                (from..from + count).map(|index| kind.key(1, index)).collect::<Vec<_>>()
+            };
             filter.insert_all(&keys(0, n));
             let mut hits = Vec::new();
             filter.contains_all(&keys(0, n), &mut hits);
             assert!(hits.iter().all(|&hit| hit), "{kind}: a key was denied");
             hits.clear();
             filter.contains_all(&keys(ABSENT, 200_000), &mut hits);
-            let measured = Proportion { hits: hits.iter().filter(|&&hit| hit).count() as u64, trials: 200_000 };
+            let measured =
+                Proportion { hits: hits.iter().filter(|&&hit| hit).count() as u64, trials: 200_000 };
             let expected = filter.fpr_at_capacity();
-            assert!(expected <= p && measured.agrees_with(expected, 0.01, 4.0), "{kind} at {p}: {measured:?}");
+            assert!(
+                expected <= p && measured.agrees_with(expected, 0.01, 4.0),
+                "{kind} at {p}: {measured:?}"
+            );
         }
     }
 }
@@ -119,7 +125,8 @@ fn every_kind_of_key_meets_the_prediction() {
 #[test]
 fn it_takes_a_percent_more_bits_than_a_bloom_filter() {
     for (p, most) in [(0.1, 1.06), (0.01, 1.02), (0.001, 1.02), (1e-4, 1.02)] {
-        let (bloom, shifting) = (Spec::sized(1_000_000, p).bloom().unwrap(), Spec::sized(1_000_000, p).shifting().unwrap());
+        let (bloom, shifting) =
+            (Spec::sized(1_000_000, p).bloom().unwrap(), Spec::sized(1_000_000, p).shifting().unwrap());
         let ratio = shifting.bits() as f64 / bloom.bits as f64;
         assert!((1.0..most).contains(&ratio), "{p}: {ratio}");
         assert!(shifting.fpr <= p && shifting.probes.is_multiple_of(2));
@@ -163,8 +170,7 @@ fn a_key_that_saturates_its_counters_stays() {
 
 #[test]
 fn what_it_can_depends_on_its_counters() {
-    let (mut plain, mut counted) =
-        (filled(&sized(1000, 4, 1), 0..9), filled(&counted(1000, 4, 4), 0..9));
+    let (mut plain, mut counted) = (filled(&sized(1000, 4, 1), 0..9), filled(&counted(1000, 4, 4), 0..9));
     assert!(plain.as_remove().is_none() && plain.as_intersect().is_some() && !plain.can().removes);
     assert!(counted.as_remove().is_some() && counted.as_intersect().is_none() && !counted.can().intersects);
     let refused = Error::UnsupportedWithoutCounters { family: "shifting", operation: "remove" };
@@ -222,7 +228,9 @@ fn many_equal_single<K: Key + Copy>(empty: &Shifting, keys: &[K], absent: &[K]) 
 #[test]
 fn many_keys_at_once_are_as_one_by_one() {
     // In the cache, and beyond it, where batches prefetch and put keys off that pass their first window.
-    for (starts, probes, shifts) in [(1000, 8, 1), (40_000_000, 8, 1), (40_000_000, 2, 1), (40_000_000, 12, 3)] {
+    for (starts, probes, shifts) in
+        [(1000, 8, 1), (40_000_000, 8, 1), (40_000_000, 2, 1), (40_000_000, 12, 3)]
+    {
         for hashing in [Hashing::Xxh3 { seed: 5 }, Hashing::Keyed(Secret::new([9; 16]))] {
             let empty = Shifting::from_spec(&sized(starts, probes, shifts).with_hashing(hashing)).unwrap();
             for len in [0, 1, 31, 32, 33, 500] {
@@ -351,7 +359,10 @@ fn crafted_parameters_are_refused() {
     assert!(matches!(refused(20, &0u32.to_le_bytes()), DecodeError::Length { field: "payload", .. }));
     assert_eq!(refused(32, &2f64.to_le_bytes()), value("asked rate", 2f64.to_bits()));
     assert_eq!(refused(40, &2000u64.to_le_bytes()), value("saturated counters", 2000));
-    assert_eq!(refused(40, &1u64.to_le_bytes()), DecodeError::Payload { problem: "bits and counters do not agree" });
+    assert_eq!(
+        refused(40, &1u64.to_le_bytes()),
+        DecodeError::Payload { problem: "bits and counters do not agree" }
+    );
     // A bit without its counter: the number of ones is wrong, and if that is mended the counters still are.
     let payload = crafted::payload(&file).to_vec();
     let place = payload.iter().position(|&byte| byte & 1 == 0).unwrap();
@@ -367,7 +378,10 @@ fn crafted_parameters_are_refused() {
     let mut padded = payload;
     padded[1059 / 64 * 8 + 7] |= 0x80;
     let padded = crafted::with_payload(&file, &padded);
-    assert_eq!(Shifting::from_bytes(&padded).unwrap_err(), DecodeError::Padding { field: "end of the payload" });
+    assert_eq!(
+        Shifting::from_bytes(&padded).unwrap_err(),
+        DecodeError::Padding { field: "end of the payload" }
+    );
     let other = Bloom::new(10, 0.01).unwrap().to_bytes();
     assert_eq!(Shifting::from_bytes(&other).unwrap_err(), DecodeError::Family { found: 1 });
 }

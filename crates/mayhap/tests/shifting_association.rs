@@ -9,7 +9,8 @@ use std::collections::HashMap;
 
 use mayhap::filters::shifting_association::Part;
 use mayhap::{
-    AnyFilter, Association, Bloom, DecodeError, Error, Filter, Hashing, Insertion, Secret, ShiftingAssociation, Spec, math,
+    AnyFilter, Association, Bloom, DecodeError, Error, Filter, Hashing, Insertion, Secret,
+    ShiftingAssociation, Spec, math,
 };
 use mayhap_eval::{ABSENT, Proportion};
 use proptest::prelude::*;
@@ -68,7 +69,10 @@ fn shb_3_nearly_all_answers_are_clear_and_none_of_them_is_wrong() {
         let clear = clear_answers(&filter, PARTS);
         // Of the unclear answers, which are few, so that their count has a deviation of its own: rho is theirs.
         let unclear = Proportion { hits: clear.trials - clear.hits, ..clear };
-        assert!(unclear.agrees_with(1.0 - expected, 0.02, 4.0), "{probes} probes: {clear:?}, expected {expected}");
+        assert!(
+            unclear.agrees_with(1.0 - expected, 0.02, 4.0),
+            "{probes} probes: {clear:?}, expected {expected}"
+        );
         let formula = math::association_clear(math::bloom_fpr(starts, n as f64, probes));
         assert!((formula - expected).abs() < 1e-3 && (filter.clear_rate() - formula).abs() < 1e-3);
         // In an open world a key of neither set is admitted.
@@ -100,7 +104,8 @@ fn two_bloom_filters_give_two_thirds_of_the_clear_answers() {
     };
     let (in_first, in_second) = (bloom(&first), bloom(&second));
     // Clear is who is in one filter only.
-    let clear = (0..150_000u64).filter(|&key| in_first.contains(key) != in_second.contains(key)).count() as u64;
+    let clear =
+        (0..150_000u64).filter(|&key| in_first.contains(key) != in_second.contains(key)).count() as u64;
     let expected = math::two_blooms_clear(math::fpr_from_fill(in_first.fill(), probes));
     assert!((clear as f64 / 150_000.0 - expected).abs() < 0.002, "{clear} of 150,000, expected {expected}");
     let ratio = clear_answers(&filter, parts).hits as f64 / clear as f64;
@@ -119,7 +124,9 @@ fn the_asked_rate_is_kept_for_keys_of_neither_set() {
         clear_answers(&filter, parts);
         let alien = alien_rate(&filter, 500_000);
         assert!(alien.agrees_with(filter.report().fpr_at_capacity, 0.02, 4.0), "{p}: {alien:?}");
-        assert!(filter.report().fpr_at_capacity <= p && (filter.estimated_len() / 35_000.0 - 1.0).abs() < 0.02);
+        assert!(
+            filter.report().fpr_at_capacity <= p && (filter.estimated_len() / 35_000.0 - 1.0).abs() < 0.02
+        );
     }
 }
 
@@ -137,7 +144,9 @@ fn sets_may_be_in_any_order_and_repeat_keys() {
     assert_eq!((nothing.capacity(), nothing.association("a")), (1, Association::Neither));
     // One by one by whoever knows.
     let mut one_by_one = ShiftingAssociation::from_spec(&spec).unwrap();
-    for (key, part) in [("a", Part::FirstOnly), ("b", Part::FirstOnly), ("c", Part::Both), ("d", Part::SecondOnly)] {
+    for (key, part) in
+        [("a", Part::FirstOnly), ("b", Part::FirstOnly), ("c", Part::Both), ("d", Part::SecondOnly)]
+    {
         assert_eq!(one_by_one.insert(key, part), Insertion::New);
         assert_eq!(one_by_one.association(key).part(), Some(part));
     }
@@ -161,7 +170,8 @@ fn many_keys_at_once_are_as_one_by_one() {
         for hashing in [Hashing::Xxh3 { seed: 5 }, Hashing::Keyed(Secret::new([9; 16]))] {
             let (first, second) = sets([40, 20, 40]);
             let filter =
-                ShiftingAssociation::of_sets(&sized(starts, 7).with_hashing(hashing), &first, &second).unwrap();
+                ShiftingAssociation::of_sets(&sized(starts, 7).with_hashing(hashing), &first, &second)
+                    .unwrap();
             let asked: Vec<u64> = (0..200).collect();
             let expected: Vec<Association> = asked.iter().map(|&key| filter.association(key)).collect();
             for len in [0, 1, 31, 32, 33, 64, 200] {
@@ -169,7 +179,8 @@ fn many_keys_at_once_are_as_one_by_one() {
                 filter.association_all(&asked[..len], &mut answers);
                 filter.contains_all(&asked[..len], &mut hits);
                 assert_eq!(answers[1..], expected[..len]);
-                let held: Vec<bool> = expected[..len].iter().map(|&answer| answer != Association::Neither).collect();
+                let held: Vec<bool> =
+                    expected[..len].iter().map(|&answer| answer != Association::Neither).collect();
                 assert_eq!(hits[1..], held);
                 let digests: Vec<_> = asked[..len].iter().map(|&key| hashing.digest_of(key)).collect();
                 hits.clear();
@@ -261,9 +272,12 @@ proptest! {
 #[test]
 fn crafted_parameters_are_refused() {
     let (first, second) = sets([50, 20, 30]);
-    let file = ShiftingAssociation::of_sets(&counted(1003, 5, 5).with_capacity(100), &first, &second).unwrap().to_bytes();
+    let file = ShiftingAssociation::of_sets(&counted(1003, 5, 5).with_capacity(100), &first, &second)
+        .unwrap()
+        .to_bytes();
     let refused = |at: usize, bytes: &[u8]| {
-        ShiftingAssociation::from_bytes(&crafted::with(&file, crafted::PARAMS + at, bytes)).expect_err("crafted")
+        ShiftingAssociation::from_bytes(&crafted::with(&file, crafted::PARAMS + at, bytes))
+            .expect_err("crafted")
     };
     let value = |field, found| DecodeError::Value { field, found };
     for starts in [0, 1 << 48, u64::MAX] {

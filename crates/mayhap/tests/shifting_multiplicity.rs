@@ -9,8 +9,8 @@ use std::collections::HashMap;
 
 use mayhap::family::Guarantee;
 use mayhap::{
-    AnyFilter, Bloom, Count, DecodeError, Error, Hashing, Insert, Insertion, Remove, Secret, ShiftingMultiplicity,
-    Spec, math,
+    AnyFilter, Bloom, Count, DecodeError, Error, Hashing, Insert, Insertion, Remove, Secret,
+    ShiftingMultiplicity, Spec, math,
 };
 use mayhap_eval::{ABSENT, Proportion};
 use proptest::prelude::*;
@@ -73,15 +73,27 @@ fn shb_4_counts_are_right_as_often_as_the_formula_says_and_never_too_low() {
         let members = correct(&filter, n);
         // The text has three digits, of rates of right answers: half of the last one beside the deviations.
         let rho = |expected: f64| 0.0005 / (1.0 - expected) / 4.0 + 0.02;
-        assert!(wrong(members).agrees_with(1.0 - member, rho(member), 4.0), "{starts}, {probes}: {members:?}");
+        assert!(
+            wrong(members).agrees_with(1.0 - member, rho(member), 4.0),
+            "{starts}, {probes}: {members:?}"
+        );
         let formula = 1.0 - math::multiplicity_correct_on_average(f, max_count);
-        assert!(wrong(members).agrees_with(formula, 0.02, 4.0), "{starts}, {probes}: {members:?}, formula {formula}");
+        assert!(
+            wrong(members).agrees_with(formula, 0.02, 4.0),
+            "{starts}, {probes}: {members:?}, formula {formula}"
+        );
         let absent = correct_for_absent(&filter, 500_000);
         let formula = math::any_of(f, max_count);
         assert_eq!(filter.report().fpr_at_capacity, formula);
-        assert!(wrong(absent).agrees_with(formula, 0.02, 4.0), "{starts}, {probes}: {absent:?}, formula {formula}");
+        assert!(
+            wrong(absent).agrees_with(formula, 0.02, 4.0),
+            "{starts}, {probes}: {absent:?}, formula {formula}"
+        );
         if let Some(alien) = alien {
-            assert!(wrong(absent).agrees_with(1.0 - alien, rho(alien), 4.0), "{starts}, {probes}: {absent:?}");
+            assert!(
+                wrong(absent).agrees_with(1.0 - alien, rho(alien), 4.0),
+                "{starts}, {probes}: {absent:?}"
+            );
         }
     }
 }
@@ -136,7 +148,8 @@ fn without_counters_counts_are_only_stored() {
     assert_eq!(filter.count("a"), 3);
     filter.insert_counts(&[("c", 5), ("d", 0), ("e", 60)]);
     assert_eq!(["c", "d", "e"].map(|key| filter.count(key)), [5, 0, 57]);
-    let refused = |operation| Error::UnsupportedWithoutCounters { family: "shifting-multiplicity", operation };
+    let refused =
+        |operation| Error::UnsupportedWithoutCounters { family: "shifting-multiplicity", operation };
     assert_eq!(filter.insert("a"), Err(refused("insert")));
     assert_eq!(filter.remove("a"), Err(refused("remove")));
     assert_eq!(filter.replace("a", 3, 4), Err(refused("replace")));
@@ -168,11 +181,16 @@ fn counts_that_are_known_exactly_can_be_changed() {
     assert!(!filter.has_guessed());
     assert_eq!(filter.report().guarantee, Guarantee::NoFalseNegativesIfDeletesValid);
     for (&key, &count) in &table {
-        assert!(filter.count(key) >= count.min(57), "key {key} is in {count} times, told {}", filter.count(key));
+        assert!(
+            filter.count(key) >= count.min(57),
+            "key {key} is in {count} times, told {}",
+            filter.count(key)
+        );
     }
     // The bits are those of the counts as they are now.
     let spec = counted(40_000, 8, 4).with_capacity(2_000);
-    let fresh = ShiftingMultiplicity::of_counts(&spec, table.iter().map(|(&key, &count)| (key, count))).unwrap();
+    let fresh =
+        ShiftingMultiplicity::of_counts(&spec, table.iter().map(|(&key, &count)| (key, count))).unwrap();
     assert!(filter.saturated() > 0 || filter == fresh);
 }
 
@@ -218,7 +236,9 @@ fn wrong_guesses_spread() {
     assert!(right < 1_900 && too_low > 10, "{right} of 2000 counts are right, {too_low} too low");
     let mut exact = ShiftingMultiplicity::from_spec(&Spec::sized(2_000, 0.01).with_counter_bits(4)).unwrap();
     for round in 0..10u64 {
-        (0..2_000u64).filter(|key| key % 10 >= round).for_each(|key| assert!(exact.replace(key, round, round + 1).unwrap()));
+        (0..2_000u64)
+            .filter(|key| key % 10 >= round)
+            .for_each(|key| assert!(exact.replace(key, round, round + 1).unwrap()));
     }
     assert!(right_counts(&exact, 0) > 1_970 && (0..2_000u64).all(|key| exact.count(key) > key % 10));
 }
@@ -226,7 +246,12 @@ fn wrong_guesses_spread() {
 #[test]
 fn the_largest_count_stays() {
     let mut filter = ShiftingMultiplicity::from_spec(&counted(10_000, 8, 4).with_max_count(3)).unwrap();
-    let counts: Vec<u64> = (0..5).map(|_| { filter.insert("a").unwrap(); filter.count("a") }).collect();
+    let counts: Vec<u64> = (0..5)
+        .map(|_| {
+            filter.insert("a").unwrap();
+            filter.count("a")
+        })
+        .collect();
     assert_eq!(counts, [1, 2, 3, 3, 3]);
     assert!((0..9).all(|_| filter.remove("a").unwrap()) && filter.count("a") == 3);
     // Whoever knows that it is in 5 times brings it back below.
@@ -243,7 +268,8 @@ fn many_keys_at_once_are_as_one_by_one() {
         for hashing in [Hashing::Xxh3 { seed: 5 }, Hashing::Keyed(Secret::new([9; 16]))] {
             let spec = sized(starts, 7, 57).with_hashing(hashing);
             let filter = ShiftingMultiplicity::of_counts(&spec, uniform(100, 57)).unwrap();
-            let mut one_by_one = ShiftingMultiplicity::from_spec(&spec.with_capacity(filter.capacity())).unwrap();
+            let mut one_by_one =
+                ShiftingMultiplicity::from_spec(&spec.with_capacity(filter.capacity())).unwrap();
             for (key, count) in uniform(100, 57) {
                 one_by_one.insert_count(key, count);
             }
@@ -325,7 +351,8 @@ fn crafted_parameters_are_refused() {
     let spec = counted(1003, 5, 5).with_capacity(100);
     let file = ShiftingMultiplicity::of_counts(&spec, uniform(100, 57)).unwrap().to_bytes();
     let refused = |at: usize, bytes: &[u8]| {
-        ShiftingMultiplicity::from_bytes(&crafted::with(&file, crafted::PARAMS + at, bytes)).expect_err("crafted")
+        ShiftingMultiplicity::from_bytes(&crafted::with(&file, crafted::PARAMS + at, bytes))
+            .expect_err("crafted")
     };
     let value = |field, found| DecodeError::Value { field, found };
     for starts in [0, 1 << 48, u64::MAX] {

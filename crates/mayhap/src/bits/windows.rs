@@ -336,7 +336,10 @@ mod tests {
             assert!(set.iter().zip(&model).all(|(&set, &cell)| set == (cell > 0)));
         }
         assert!(windows.are_sound() && windows.ones() == windows.count_ones());
-        assert_eq!(windows.counters().unwrap().saturated(), model.iter().filter(|&&cell| cell == 3).count() as u64);
+        assert_eq!(
+            windows.counters().unwrap().saturated(),
+            model.iter().filter(|&&cell| cell == 3).count() as u64
+        );
         windows.words.as_mut_slice()[0] ^= 1;
         assert!(!windows.are_sound());
     }

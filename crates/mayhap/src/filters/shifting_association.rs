@@ -77,7 +77,9 @@ pub static FAMILY: Family = Family {
         exact: false,
     },
     cost: Cost { query: "O(k)", insert: "O(k)", space: "1.44 n log2(3/p)" },
-    make: Make::OfTwo(|spec, first, second| Ok(Box::new(ShiftingAssociation::of_digests(spec, first, second)?))),
+    make: Make::OfTwo(|spec, first, second| {
+        Ok(Box::new(ShiftingAssociation::of_digests(spec, first, second)?))
+    }),
     shared: None,
     plan,
     decode: |frame, hashing| Ok(Box::new(ShiftingAssociation::decode(frame, hashing)?)),
@@ -308,11 +310,7 @@ impl ShiftingAssociation {
         Self::build(first, second, |_| *spec)
     }
 
-    fn build(
-        first: &[Digest],
-        second: &[Digest],
-        spec: impl FnOnce(u64) -> Spec,
-    ) -> Result<Self, SpecError> {
+    fn build(first: &[Digest], second: &[Digest], spec: impl FnOnce(u64) -> Spec) -> Result<Self, SpecError> {
         let ordered = |digests: &[Digest]| {
             let mut digests = digests.to_vec();
             digests.sort_unstable();
@@ -328,7 +326,9 @@ impl ShiftingAssociation {
             let part = if is_in(&second, &digest) { Part::Both } else { Part::FirstOnly };
             keys.push((digest, part));
         }
-        keys.extend(second.iter().filter(|digest| !is_in(&first, digest)).map(|&digest| (digest, Part::SecondOnly)));
+        keys.extend(
+            second.iter().filter(|digest| !is_in(&first, digest)).map(|&digest| (digest, Part::SecondOnly)),
+        );
         filter.put_all(&keys);
         Ok(filter)
     }
@@ -689,7 +689,9 @@ mod tests {
             firsts[first as usize] += 1;
             seconds[second as usize] += 1;
         }
-        assert!(firsts[1..=28].iter().all(|&times| times > 500) && seconds[2..=56].iter().all(|&times| times > 0));
+        assert!(
+            firsts[1..=28].iter().all(|&times| times > 500) && seconds[2..=56].iter().all(|&times| times > 0)
+        );
     }
 
     #[test]
@@ -703,7 +705,10 @@ mod tests {
             }
             assert_eq!(answer.is_clear(), bits.count_ones() == 1);
             assert!(answer.part().is_none_or(|part| answer.allows(part)));
-            assert!(!answers.contains(&answer) && !answers.iter().any(|other: &Association| other.text() == answer.text()));
+            assert!(
+                !answers.contains(&answer)
+                    && !answers.iter().any(|other: &Association| other.text() == answer.text())
+            );
             answers.push(answer);
         }
     }

@@ -650,7 +650,8 @@ impl AnyFilter for ShiftingMultiplicity {
     }
 
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        let ShiftingMultiplicitySize { capacity, starts, probes, max_count, counter_bits, fpr_asked, .. } = self.size;
+        let ShiftingMultiplicitySize { capacity, starts, probes, max_count, counter_bits, fpr_asked, .. } =
+            self.size;
         out.probing(Probing::Scaled);
         out.counts(self.inserted, self.windows.ones());
         out.params()
