@@ -13,7 +13,7 @@ fn main() -> Result<(), Error> {
 
     let filter = ShiftingAssociation::of_sets(&Spec::new().with_fpr(0.001), &cached, &pinned)?;
     for index in [10, 50_000, 90_000] {
-        println!("{}: {}", name(index), filter.association(&name(index)).text());
+        println!("{}: {}", name(index), filter.association(name(index)).text());
     }
 
     // All objects are on a list, so that every clear answer is right.

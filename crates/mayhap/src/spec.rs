@@ -1347,8 +1347,8 @@ mod tests {
 
     #[test]
     fn shifting_filters_are_sized_by_any_two_or_three_numbers() {
-        type Solved = (u64, u64, u32, u64, f64);
-        let families: [fn(&Spec) -> Result<Solved, SpecError>; 3] = [
+        type Solved = Result<(u64, u64, u32, u64, f64), SpecError>;
+        let families: [fn(&Spec) -> Solved; 3] = [
             |spec| spec.shifting().map(|s| (s.capacity, s.starts, s.probes, s.bits(), s.fpr)),
             |spec| spec.shifting_association().map(|s| (s.capacity, s.starts, s.probes, s.bits(), s.fpr)),
             |spec| spec.shifting_multiplicity().map(|s| (s.capacity, s.starts, s.probes, s.bits(), s.fpr)),

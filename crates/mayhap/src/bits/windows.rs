@@ -297,7 +297,7 @@ mod tests {
             let mut model = vec![false; windows.len() as usize];
             for step in 0..starts {
                 let (start, mask) =
-                    (random(step) % starts, 1 | 1 << (1 + random(step) >> 58) % 57 | 1 << (step % 57));
+                    (random(step) % starts, 1 | 1 << ((random(step) >> 58) % 57) | 1 << (step % 57));
                 let before = windows.ones();
                 let fresh = windows.view_mut().set(start, mask);
                 for place in 0..57 {
