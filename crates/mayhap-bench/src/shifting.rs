@@ -145,7 +145,8 @@ fn association(n: u64, rounds: usize) -> Result<()> {
             touch: Box::new(|key, load| {
                 touch_bloom(&one, key, load);
                 // Lines of another filter are other lines.
-                touch_bloom(&other, key, &mut |from, to| load(from + one.bits(), to + one.bits()));
+                let behind = one.bits().next_multiple_of(64);
+                touch_bloom(&other, key, &mut |from, to| load(from + behind, to + behind));
             }),
             right: [share(clear_of_two, keys.len()), share(neither_of_two, absent.len())],
             formula: [math::two_blooms_clear(f_of_two), 1.0 - math::any_of(f_of_two, 2)],

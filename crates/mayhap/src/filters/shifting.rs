@@ -14,7 +14,7 @@
 //!
 //! | operation | cache lines                                | can fail |
 //! |-----------|--------------------------------------------|----------|
-//! | contains  | `probes / 2`, 1 in 9 twice; 1 or so for a miss | no    |
+//! | contains  | `probes / 2`, 1 in 9 twice; 2 or so for a miss | no    |
 //! | insert    | the same; with counters `probes` more      | no       |
 //! | remove    | as insert; with counters only              | no       |
 //! | merge     | all, in order                              | mismatch |
@@ -158,7 +158,8 @@ impl Shape {
         reduce(walk.next(), self.starts)
     }
 
-    /// Whether all bits of a key are set, by a function that reads a window; it is not asked for more once one is not.
+    /// Whether all bits of a key are set, by a function that reads a window; it is not asked for more once two windows do
+    /// not have them.
     #[inline(always)]
     fn holds(self, digest: Digest, window: impl FnMut(u64) -> u64) -> bool {
         let mut walk = Walk::new(digest);
@@ -166,9 +167,12 @@ impl Shape {
         self.holds_rest(mask, &mut walk, self.groups, window)
     }
 
+    /// Two windows are looked at before each decision: at half full one in four absent keys passes one window, which the
+    /// processor cannot foresee, and one in sixteen passes two.
     #[inline(always)]
     fn holds_rest(self, mask: u64, walk: &mut Walk, groups: u32, mut window: impl FnMut(u64) -> u64) -> bool {
-        (0..groups).all(|_| window(self.next(walk)) & mask == mask)
+        let mut pair = |windows: u32| (0..windows).fold(mask, |all, _| all & window(self.next(walk))) == mask;
+        (0..groups / 2).all(|_| pair(2)) && pair(groups % 2)
     }
 
     /// Calls `then` with the different bits of a key.
@@ -887,17 +891,19 @@ mod tests {
         }
     }
 
-    /// Nothing is read behind the first window that fails.
+    /// Nothing is read behind the first two windows of which one fails.
     #[test]
-    fn a_question_stops_at_the_first_window_that_fails() {
-        let shape = Shape::of(&Spec::new().with_bits(10_000).with_probes(8).shifting().unwrap());
-        for failing in 1..=4 {
+    fn a_question_stops_at_the_first_windows_that_fail() {
+        for (probes, failing, expected) in
+            [(8, 1, 2), (8, 2, 2), (8, 3, 4), (8, 4, 4), (6, 1, 2), (6, 3, 3), (2, 1, 1)]
+        {
+            let shape = Shape::of(&Spec::new().with_bits(10_000).with_probes(probes).shifting().unwrap());
             let mut loads = 0;
             let holds = shape.holds(Hashing::default().digest_of(7u64), |_| {
                 loads += 1;
                 if loads == failing { 1 } else { u64::MAX }
             });
-            assert!(!holds && loads == failing);
+            assert!(!holds && loads == expected);
         }
     }
 }
