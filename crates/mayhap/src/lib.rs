@@ -27,6 +27,7 @@
 //! | keys that leave again | [`Counting`] | a counter in place of each bit; removes, merges, becomes a [`Bloom`] |
 //! | the same in half the space | [`Dleft`] | remainders in buckets; says when it is full |
 //! | keys that come often, and the question is how often | [`Spectral`] | never too low, and rarely too high |
+//! | several sets, and the question is which one | [`Spatial`] | a label in place of each bit |
 //! | the rate of [`Bloom`] with half the memory accesses | [`Shifting`] | two bits with one load; removes if it has counters |
 //! | two sets, and the question is which | [`ShiftingAssociation`] | one load where two filters take two, and nearly all answers clear |
 //! | counts up to 57, known beforehand | [`ShiftingMultiplicity`] | a bit at a distance in place of counters |
@@ -77,6 +78,7 @@ pub use filters::exact::Exact;
 pub use filters::shifting::Shifting;
 pub use filters::shifting_association::{Association, ShiftingAssociation};
 pub use filters::shifting_multiplicity::ShiftingMultiplicity;
+pub use filters::spatial::Spatial;
 pub use filters::spectral::Spectral;
 pub use hash::{Digest, Hashing, Key, Secret};
 pub use probing::{Positions, positions};

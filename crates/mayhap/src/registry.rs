@@ -17,6 +17,7 @@ pub static FAMILIES: &[&Family] = &[
     &filters::dleft::FAMILY,
     &filters::spectral::FAMILY,
     &filters::cuckoo::FAMILY,
+    &filters::spatial::FAMILY,
     &filters::shifting::FAMILY,
     &filters::shifting_association::FAMILY,
     &filters::shifting_multiplicity::FAMILY,

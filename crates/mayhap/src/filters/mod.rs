@@ -13,4 +13,5 @@ pub mod roaring;
 pub mod shifting;
 pub mod shifting_association;
 pub mod shifting_multiplicity;
+pub mod spatial;
 pub mod spectral;
