@@ -14,6 +14,7 @@ mod measure;
 mod memory;
 mod options;
 mod report;
+mod shifting;
 mod threads;
 
 use anyhow::{Result, ensure};
@@ -62,13 +63,16 @@ fn main() -> Result<()> {
         if options.cuckoo {
             cuckoo::run(&options)?;
         }
+        if options.shifting {
+            shifting::run(&options)?;
+        }
         return Ok(());
     }
     println!("{}\n", machine::description());
     if options.filters {
         check_names(&options)?;
     }
-    if options.filters || options.cuckoo {
+    if options.filters || options.cuckoo || options.shifting {
         memory::run_steady()?;
     }
     if options.threads {

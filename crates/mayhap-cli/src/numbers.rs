@@ -90,6 +90,11 @@ pub(crate) fn counter_bits(text: &str) -> Result<u32, String> {
         .map_err(|_| format!("{text:?} is not a number of bits of a counter, such as 4, 8 or 16"))
 }
 
+/// A largest count. Which of them a family has is the family's to say.
+pub(crate) fn max_count(text: &str) -> Result<u32, String> {
+    text.trim().parse().map_err(|_| format!("{text:?} is not a largest count, such as 15 or 57"))
+}
+
 /// An amount of memory in bytes: `64MiB`, `1GB`, `4096`.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     const FACTORS: &[(&str, u64)] = &[

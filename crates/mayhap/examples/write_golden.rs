@@ -13,7 +13,7 @@ use std::path::Path;
 use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
-use mayhap::{AnyFilter, CountingRule, Family, Hashing, Layout, Secret, Spec, encode};
+use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Layout, Secret, Spec, encode};
 use mayhap_eval::KeyKind;
 
 /// How many keys are in each file.
@@ -40,6 +40,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "spectral-8-bits", spectral, Spec::new().with_counter_bits(8))?;
     let dleft = &mayhap::filters::dleft::FAMILY;
     write(folder, "dleft-4-bits", dleft, Spec::new().with_counter_bits(4))?;
+    let counters = Spec::new().with_counter_bits(4);
+    write(folder, "shifting-counters", &mayhap::filters::shifting::FAMILY, counters)?;
+    write(folder, "shifting-2-shifts", &mayhap::filters::shifting::FAMILY, Spec::new().with_shifts(2))?;
+    let association = &mayhap::filters::shifting_association::FAMILY;
+    write(folder, "shifting-association-counters", association, counters)?;
+    let multiplicity = &mayhap::filters::shifting_multiplicity::FAMILY;
+    write(folder, "shifting-multiplicity-counters", multiplicity, counters)?;
     let cuckoo = &mayhap::filters::cuckoo::FAMILY;
     write(folder, "cuckoo-compact", cuckoo, Spec::new().with_layout(Layout::Compact))?;
     write(folder, "scalable-grown", &mayhap::filters::scalable::FAMILY, Spec::new())?;
@@ -68,10 +75,34 @@ fn insert(filter: &mut dyn AnyFilter, keys: &[&[u8]]) -> Result<(), Box<dyn Erro
 
 /// Writes `FOLDER/<name>-v1.mayhap` of what is asked for, at 1%, unless it is there.
 fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), Box<dyn Error>> {
-    let Make::Empty(make) = family.make else {
-        return Err(format!("{}: made in a way that this program does not know", family.name).into());
+    let spec = spec.with_capacity(capacity(name)).with_fpr(0.01);
+    let digest = |index: u64| spec.hashing().digest(&KeyKind::ALL[(index % 5) as usize].key(7, index));
+    let filter = match family.make {
+        Make::Empty(make) => filled(make(&spec)?, name)?,
+        // Each count from 1 to 40.
+        Make::Counted(make) => make(&spec, &mut (0..KEYS).map(|index| (digest(index), index % 40 + 1)))?,
+        // 80 in the first only, 40 in both, 80 in the second only.
+        Make::OfTwo(make) => {
+            let digests: Vec<Digest> = (0..KEYS).map(digest).collect();
+            make(&spec, &digests[..120], &digests[80..])?
+        }
+        _ => return Err(format!("{}: made in a way that this program does not know", family.name).into()),
     };
-    let mut filter = make(&spec.with_capacity(capacity(name)).with_fpr(0.01))?;
+    let path = folder.join(format!("{name}-v1.mayhap"));
+    match OpenOptions::new().write(true).create_new(true).open(&path) {
+        Ok(mut file) => {
+            file.write_all(&encode(&*filter, Summing::Payload).to_vec())?;
+            println!("wrote {}", path.display());
+            Ok(())
+        }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(format!("{}: {error}", path.display()).into()),
+    }
+}
+
+/// Inserts the keys.
+fn filled(mut filter: Box<dyn AnyFilter>, name: &str) -> Result<Box<dyn AnyFilter>, Box<dyn Error>> {
+    let family = filter.family();
     let rounds = match name {
         // Counted up to 40 times in turns, so that some counters take more than 4 bits.
         _ if family.name == "spectral" => 40,
@@ -91,16 +122,7 @@ fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), B
         let dense: Vec<&[u8]> = dense.iter().map(<[u8; 8]>::as_slice).collect();
         filter.insert_keys(&dense, &mut Vec::new())?;
     }
-    let path = folder.join(format!("{name}-v1.mayhap"));
-    match OpenOptions::new().write(true).create_new(true).open(&path) {
-        Ok(mut file) => {
-            file.write_all(&encode(&*filter, Summing::Payload).to_vec())?;
-            println!("wrote {}", path.display());
-            Ok(())
-        }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(format!("{}: {error}", path.display()).into()),
-    }
+    Ok(filter)
 }
 
 fn capacity(name: &str) -> u64 {

@@ -149,6 +149,20 @@ pub enum Mismatch {
         /// The one that was to be merged into it.
         theirs: Option<u32>,
     },
+    /// They have different numbers of offsets per window.
+    Shifts {
+        /// The one that was to change.
+        ours: u32,
+        /// The one that was to be merged into it.
+        theirs: u32,
+    },
+    /// One has counters of so many bits and the other has none.
+    Counters {
+        /// The one that was to change.
+        ours: Option<u32>,
+        /// The one that was to be merged into it.
+        theirs: Option<u32>,
+    },
     /// They count by different rules.
     CountingRule {
         /// The one that was to change.
@@ -237,6 +251,11 @@ impl fmt::Display for Mismatch {
             }
             Self::CounterBits { ours, theirs } => {
                 write!(f, "widths of counters differ: {} and {}", CounterBits(*ours), CounterBits(*theirs))
+            }
+            Self::Shifts { ours, theirs } => write!(f, "numbers of shifts differ: {ours} and {theirs}"),
+            Self::Counters { ours, theirs } => {
+                let bits = |bits: &Option<u32>| bits.unwrap_or(0);
+                write!(f, "bits of counters differ (0 is none): {} and {}", bits(ours), bits(theirs))
             }
             Self::CountingRule { ours, theirs } => write!(f, "counting rules differ: {ours} and {theirs}"),
             Self::Unmergeable { rule } => {
@@ -479,6 +498,37 @@ pub enum SpecError {
         /// The most that it has.
         limit: u32,
     },
+    /// So many probes do not make whole windows.
+    ProbesStep {
+        /// What was asked.
+        asked: u32,
+        /// The probes of one window.
+        step: u32,
+    },
+    /// A shifting filter does not have so many offsets per window.
+    Shifts {
+        /// What was asked.
+        asked: u32,
+        /// The most that it has.
+        most: u32,
+    },
+    /// Offsets were asked of a family that has none to choose.
+    NoShifts {
+        /// What was asked.
+        asked: u32,
+    },
+    /// The family does not count so far.
+    MaxCount {
+        /// What was asked.
+        asked: u32,
+        /// The largest count that it tells.
+        most: u32,
+    },
+    /// A largest count was asked of a family that has none to choose.
+    NoMaxCount {
+        /// What was asked.
+        asked: u32,
+    },
     /// The number of bits is 0 or absurd; asked for, or needed for the capacity and rate.
     Bits {
         /// What was asked, or would be needed.
@@ -596,6 +646,23 @@ impl fmt::Display for SpecError {
             Self::Generations { asked, limit } => write!(
                 f,
                 "{asked} generations were asked for; it must be 1 to {limit}, three for each slice of a key"
+            ),
+            Self::ProbesStep { asked, step } => write!(
+                f,
+                "{asked} probes were asked for; with {} shifts they are a multiple of {step}",
+                step - 1
+            ),
+            Self::Shifts { asked, most } => write!(f, "{asked} shifts were asked for; it must be 1 to {most}"),
+            Self::NoShifts { asked } => {
+                write!(f, "{asked} shifts were asked for, and this family does not shift; shifting does")
+            }
+            Self::MaxCount { asked, most } => {
+                write!(f, "counts up to {asked} were asked for; it must be 1 to {most}; spectral counts further")
+            }
+            Self::NoMaxCount { asked } => write!(
+                f,
+                "counts up to {asked} were asked for, and this family has no such limit to choose; \
+                 shifting-multiplicity has"
             ),
             Self::Bits { asked: 0, .. } => f.write_str("0 bits were asked for; the least is 1"),
             Self::Bits { asked, limit } => write!(
@@ -869,6 +936,13 @@ pub enum Error {
         /// A rule that has it.
         other: &'static str,
     },
+    /// The family has the operation, but only for filters whose bits have counters.
+    UnsupportedWithoutCounters {
+        /// The family.
+        family: &'static str,
+        /// The operation, as a verb.
+        operation: &'static str,
+    },
 }
 
 impl fmt::Display for Error {
@@ -882,6 +956,9 @@ impl fmt::Display for Error {
             Self::Unsupported { family, operation } => write!(f, "the family {family} cannot {operation}"),
             Self::UnsupportedByRule { family, rule, operation, other } => {
                 write!(f, "the family {family} cannot {operation} by the rule {rule}; by {other} it can")
+            }
+            Self::UnsupportedWithoutCounters { family, operation } => {
+                write!(f, "the family {family} cannot {operation} without counters; with them it can")
             }
         }
     }

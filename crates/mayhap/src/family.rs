@@ -145,6 +145,13 @@ fn digest_batch(hashing: Hashing, keys: &[&[u8]]) -> ([Digest; BATCH], usize) {
 /// Makes an empty filter of what was asked for.
 pub type MakeEmpty = fn(&Spec) -> Result<Box<dyn AnyFilter>, SpecError>;
 
+/// Makes a filter of its keys, each once with how often it is in. The spec says how many they are.
+pub type MakeCounted =
+    fn(&Spec, &mut dyn Iterator<Item = (Digest, u64)>) -> Result<Box<dyn AnyFilter>, SpecError>;
+
+/// Makes a filter of the keys of two sets, in any order and as often as they like. The spec says how many there are in either.
+pub type MakeOfTwo = fn(&Spec, &[Digest], &[Digest]) -> Result<Box<dyn AnyFilter>, SpecError>;
+
 /// Makes an empty filter that many threads fill.
 pub type MakeShared = fn(&Spec) -> Result<Box<dyn SharedInsert>, SpecError>;
 
@@ -157,6 +164,10 @@ pub type Decode = fn(&mut Frame, Hashing) -> Result<Box<dyn AnyFilter>, DecodeEr
 pub enum Make {
     /// Empty, and keys are inserted afterwards.
     Empty(MakeEmpty),
+    /// With all keys, which are counted before.
+    Counted(MakeCounted),
+    /// With all keys of two sets, since what is stored of a key is which of them it is in.
+    OfTwo(MakeOfTwo),
 }
 
 /// One family: one static in its own file, one line in [`FAMILIES`](crate::registry::FAMILIES).

@@ -28,6 +28,9 @@
 //! | the same in half the space | [`Dleft`] | remainders in buckets; says when it is full |
 //! | keys that come often, and the question is how often | [`Spectral`] | never too low, and rarely too high |
 //! | several sets, and the question is which one | [`Spatial`] | a label in place of each bit |
+//! | the rate of [`Bloom`] with half the memory accesses | [`Shifting`] | two bits with one load; removes if it has counters |
+//! | two sets, and the question is which | [`ShiftingAssociation`] | one load where two filters take two, and nearly all answers clear |
+//! | counts up to 57, known beforehand | [`ShiftingMultiplicity`] | a bit at a distance in place of counters |
 //! | keys that leave again | [`Cuckoo`] | removes; 10.5 bits per key at 1%, 13.7 at 0.1% |
 //! | keys of any kind, their number unknown | [`Scalable`] | grows, and keeps its rate |
 //! | a stream without end: was it among the last W? | [`Windowed`] | forgets older keys; 20.4 bits per key at 1% |
@@ -75,6 +78,9 @@ pub use filters::cuckoo::Cuckoo;
 pub use filters::dleft::Dleft;
 pub use filters::exact::Exact;
 pub use filters::scalable::Scalable;
+pub use filters::shifting::Shifting;
+pub use filters::shifting_association::{Association, ShiftingAssociation};
+pub use filters::shifting_multiplicity::ShiftingMultiplicity;
 pub use filters::spatial::Spatial;
 pub use filters::spectral::Spectral;
 pub use filters::windowed::Windowed;

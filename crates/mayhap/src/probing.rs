@@ -38,6 +38,11 @@ pub enum Probing {
     Layered,
     /// [`positions`], one in each slice; the family `windowed`.
     Sliced,
+    /// Offsets, then places at which windows start, each one value of the rule [`Scaled`](Probing::Scaled); the family
+    /// `shifting`.
+    Shifting,
+    /// Two offsets, the second beyond the first, then places; the family `shifting-association`.
+    ShiftingAssociation,
 }
 
 impl Probing {
@@ -53,6 +58,8 @@ impl Probing {
             Self::Cuckoo => 9,
             Self::Layered => 10,
             Self::Sliced => 16,
+            Self::Shifting => 13,
+            Self::ShiftingAssociation => 14,
         }
     }
 
@@ -68,6 +75,8 @@ impl Probing {
             9 => Some(Self::Cuckoo),
             10 => Some(Self::Layered),
             16 => Some(Self::Sliced),
+            13 => Some(Self::Shifting),
+            14 => Some(Self::ShiftingAssociation),
             _ => None,
         }
     }
@@ -169,7 +178,7 @@ pub(crate) fn with_distinct<R>(digest: Digest, probes: u32, cells: u64, then: im
 
 /// The first of each value, at the front of `room`.
 #[inline(always)]
-fn distinct(positions: Positions, room: &mut [u64]) -> &[u64] {
+pub(crate) fn distinct(positions: impl Iterator<Item = u64>, room: &mut [u64]) -> &[u64] {
     let mut len = 0;
     for position in positions {
         if !room[..len].contains(&position) {

@@ -20,6 +20,9 @@ pub static FAMILIES: &[&Family] = &[
     &filters::spatial::FAMILY,
     &filters::scalable::FAMILY,
     &filters::windowed::FAMILY,
+    &filters::shifting::FAMILY,
+    &filters::shifting_association::FAMILY,
+    &filters::shifting_multiplicity::FAMILY,
     &filters::exact::FAMILY,
     &filters::bitmap::FAMILY,
     #[cfg(feature = "std")]

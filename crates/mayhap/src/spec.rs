@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
-use crate::bits::{MAX_WIDTH, OutOfMemory, SLOTS, Width, bucket_bits};
+use crate::bits::{BEHIND, MAX_WIDTH, OutOfMemory, SLOTS, WINDOW, Width, bucket_bits};
 use crate::error::SpecError;
 use crate::hash::Hashing;
 use crate::math::{self, BlockShape, MAX_PROBES, ProbesRule, WINDOWED_GENERATIONS};
@@ -43,6 +43,8 @@ pub struct Spec {
     areas: Option<u32>,
     growth: Option<u32>,
     tightening: Option<f64>,
+    shifts: Option<u32>,
+    max_count: Option<u32>,
     hashing: Hashing,
 }
 
@@ -225,6 +227,20 @@ impl Spec {
         self
     }
 
+    /// Asks for so many offsets per window, of the family `shifting`.
+    #[must_use]
+    pub const fn with_shifts(mut self, shifts: u32) -> Self {
+        self.shifts = Some(shifts);
+        self
+    }
+
+    /// Asks for counts up to this one, of the family `shifting-multiplicity`.
+    #[must_use]
+    pub const fn with_max_count(mut self, count: u32) -> Self {
+        self.max_count = Some(count);
+        self
+    }
+
     /// Asks for a way to hash.
     #[must_use]
     pub const fn with_hashing(mut self, hashing: Hashing) -> Self {
@@ -262,6 +278,12 @@ impl Spec {
 
     /// Each number by itself. Everything that sizes a filter calls this first.
     fn check(&self) -> Result<(), SpecError> {
+        if let Some(asked) = self.shifts {
+            return Err(SpecError::NoShifts { asked });
+        }
+        if let Some(asked) = self.max_count {
+            return Err(SpecError::NoMaxCount { asked });
+        }
         if let Some(asked) = self.capacity.filter(|n| !(1..=MAX_CAPACITY).contains(n)) {
             return Err(SpecError::Capacity { asked, limit: MAX_CAPACITY });
         }
@@ -1155,6 +1177,262 @@ impl SpatialSize {
     }
 }
 
+/// The largest count that a shifting filter tells: the bits of one window.
+pub const MAX_COUNT: u32 = WINDOW;
+
+impl Spec {
+    /// Solves for what was not asked, for a shifting filter. Bits are all that it takes: those behind the last place at
+    /// which a window starts, and counters, if any were asked for, included.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(1_000_000, 0.01).shifting()?;
+    /// assert_eq!((sized.starts, sized.probes, sized.bits()), (9_666_689, 6, 9_666_745));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn shifting(&self) -> Result<ShiftingSize, SpecError> {
+        let shifts = self.shifts.unwrap_or(1);
+        if !(1..=math::MAX_SHIFTS).contains(&shifts) {
+            return Err(SpecError::Shifts { asked: shifts, most: math::MAX_SHIFTS });
+        }
+        let asked = Self { shifts: None, ..*self };
+        let (size, counter_bits) =
+            asked.windows(shifts + 1, |m, n, k| math::shifting_fpr(m, n, k, shifts))?;
+        let BloomSize { capacity, bits: starts, probes, fpr_asked, fpr } = size;
+        Ok(ShiftingSize { capacity, starts, probes, shifts, counter_bits, fpr_asked, fpr })
+    }
+
+    /// Solves for what was not asked, for a shifting filter of two sets. The capacity is the number of keys in either, the
+    /// rate that of keys in neither that are admitted.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn shifting_association(&self) -> Result<ShiftingAssociationSize, SpecError> {
+        let (size, counter_bits) = self.windows(1, |m, n, k| math::any_of(math::bloom_fpr(m, n, k), 3))?;
+        let BloomSize { capacity, bits: starts, probes, fpr_asked, fpr } = size;
+        Ok(ShiftingAssociationSize { capacity, starts, probes, counter_bits, fpr_asked, fpr })
+    }
+
+    /// Solves for what was not asked, for a shifting filter of counts. The capacity is the number of different keys, the
+    /// rate that of absent keys that get a count. Wrong counts of keys that are in are rarer.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn shifting_multiplicity(&self) -> Result<ShiftingMultiplicitySize, SpecError> {
+        let max_count = self.max_count.unwrap_or(MAX_COUNT);
+        if !(1..=MAX_COUNT).contains(&max_count) {
+            return Err(SpecError::MaxCount { asked: max_count, most: MAX_COUNT });
+        }
+        let asked = Self { max_count: None, ..*self };
+        let (size, counter_bits) =
+            asked.windows(1, |m, n, k| math::any_of(math::bloom_fpr(m, n, k), max_count))?;
+        let BloomSize { capacity, bits: starts, probes, fpr_asked, fpr } = size;
+        Ok(ShiftingMultiplicitySize { capacity, starts, probes, max_count, counter_bits, fpr_asked, fpr })
+    }
+
+    /// A filter that is read in windows: its places, as bits, and the width of its counters. The probes are a multiple of
+    /// `step`, `rate` grows with the keys (its second argument) and falls with the places (its first).
+    fn windows(
+        &self,
+        step: u32,
+        rate: impl Fn(u64, f64, u32) -> f64,
+    ) -> Result<(BloomSize, Option<u32>), SpecError> {
+        self.check()?;
+        self.no_layout()?;
+        self.no_rule()?;
+        let counter_bits = self.counter_width(COUNTING_BITS)?;
+        if let Some(asked) = self.probes.filter(|probes| !probes.is_multiple_of(step)) {
+            return Err(SpecError::ProbesStep { asked, step });
+        }
+        let probes = || {
+            (step..=MAX_PROBES).step_by(step as usize).filter(|&k| self.probes.is_none_or(|asked| asked == k))
+        };
+        // From a half-full filter up and down to where the rate is met, and then between.
+        let places = |n: u64, p: f64, k: u32| {
+            let misses = |m: u64| rate(m, n as f64, k) > p;
+            let mut high = (libm::ceil(f64::from(k) * n as f64 / core::f64::consts::LN_2) as u64).max(1);
+            while misses(high) && high < u64::MAX {
+                high = high.saturating_mul(2);
+            }
+            let mut low = high / 2;
+            while low > 0 && !misses(low) {
+                (low, high) = (low / 2, low);
+            }
+            math::first_false(low.max(1), high, misses)
+        };
+        // The places have one least number, near as many probes as a half-full filter has.
+        let fewest = |n: u64, p: f64| {
+            let sized = |k: u32| (places(n, p, k), k);
+            let half_full = (libm::round(-libm::log2(p) / f64::from(step)) as u32 * step)
+                .clamp(step, MAX_PROBES / step * step);
+            let mut best = sized(self.probes.unwrap_or(half_full));
+            let mut climb = |next: fn(u32, u32) -> u32| {
+                let mut last = best;
+                while self.probes.is_none() && (step..=MAX_PROBES).contains(&next(last.1, step)) {
+                    let neighbour = sized(next(last.1, step));
+                    if neighbour.0 > last.0 {
+                        break;
+                    }
+                    last = neighbour;
+                    best = best.min(last);
+                }
+            };
+            climb(|k, step| k + step);
+            climb(|k, step| k.saturating_sub(step));
+            best
+        };
+        let needed = |n: u64| window_bits(fewest(n, self.fpr.unwrap_or(0.5)).0, counter_bits);
+        let given = match self.bits {
+            Some(bits) if bits < window_bits(1, counter_bits) => {
+                return Err(SpecError::Unreachable { bits, needed: needed(self.capacity.unwrap_or(1)) });
+            }
+            bits => bits.map(|bits| (bits, window_starts(bits, counter_bits))),
+        };
+        let (capacity, starts, probes) = match (self.capacity, given, self.fpr, self.probes) {
+            (Some(_), Some(_), Some(_), Some(_)) => return Err(SpecError::TooMuch),
+            (Some(n), None, Some(p), _) => {
+                let (m, k) = fewest(n, p);
+                (n, m, k)
+            }
+            (Some(n), Some((_, m)), None, _) => {
+                let best = probes().min_by(|&a, &b| rate(m, n as f64, a).total_cmp(&rate(m, n as f64, b)));
+                (n, m, best.unwrap_or(step))
+            }
+            (Some(n), Some((bits, m)), Some(p), None) => {
+                let first = probes().find(|&k| rate(m, n as f64, k) <= p);
+                (n, m, first.ok_or_else(|| SpecError::Unreachable { bits, needed: needed(n) })?)
+            }
+            (None, Some((bits, m)), Some(p), _) => {
+                let most = |k: u32| math::first_false(1, MAX_CAPACITY, |n| rate(m, n as f64, k) <= p) - 1;
+                let (n, k) = probes().map(|k| (most(k), k)).max_by_key(|&(n, _)| n).unwrap_or((0, step));
+                (at_least_one(n, bits, || needed(1))?, m, k)
+            }
+            // Half full.
+            (Some(n), None, None, Some(k)) => {
+                (n, libm::ceil(f64::from(k) * n as f64 / core::f64::consts::LN_2) as u64, k)
+            }
+            (None, Some((_, m)), None, Some(k)) => {
+                (((m as f64 * core::f64::consts::LN_2 / f64::from(k)) as u64).max(1), m, k)
+            }
+            _ => return Err(SpecError::Incomplete),
+        };
+        let bits = window_bits(starts, counter_bits);
+        if bits > MAX_BITS {
+            return Err(SpecError::Bits { asked: bits, limit: MAX_BITS });
+        }
+        let fpr = rate(starts, capacity as f64, probes);
+        Ok((
+            BloomSize { capacity, bits: starts, probes, fpr_asked: self.fpr.unwrap_or(fpr), fpr },
+            counter_bits,
+        ))
+    }
+
+    /// The same for so many keys, unless the number of keys is asked for or follows from what is.
+    pub(crate) const fn for_keys(mut self, keys: u64) -> Self {
+        if self.capacity.is_none() && (self.bits.is_none() || (self.fpr.is_none() && self.probes.is_none())) {
+            self.capacity = Some(if keys == 0 { 1 } else { keys });
+        }
+        self
+    }
+}
+
+/// The bits of a filter that is read in windows, from the places at which one starts.
+pub(crate) const fn window_bits(starts: u64, counter_bits: Option<u32>) -> u64 {
+    let counter = match counter_bits {
+        Some(bits) => bits as u64,
+        None => 0,
+    };
+    starts.saturating_add(BEHIND).saturating_mul(1 + counter)
+}
+
+/// How many places at which a window starts there are in so many bits, of which there must be enough for one.
+const fn window_starts(bits: u64, counter_bits: Option<u32>) -> u64 {
+    bits / (window_bits(1, counter_bits) / (1 + BEHIND)) - BEHIND
+}
+
+/// The numbers of a shifting filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ShiftingSize {
+    /// The number of keys it is made for.
+    pub capacity: u64,
+    /// The places at which a window may start.
+    pub starts: u64,
+    /// Bits per key: as many windows, each of one more bit than there are shifts.
+    pub probes: u32,
+    /// Offsets per key.
+    pub shifts: u32,
+    /// Bits of the counter of each bit, if it has one.
+    pub counter_bits: Option<u32>,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at capacity.
+    pub fpr: f64,
+}
+
+impl ShiftingSize {
+    /// All bits, counters included.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        window_bits(self.starts, self.counter_bits)
+    }
+}
+
+/// The numbers of a shifting filter of two sets, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ShiftingAssociationSize {
+    /// The number of keys of either set that it is made for.
+    pub capacity: u64,
+    /// The places at which a window may start.
+    pub starts: u64,
+    /// Windows per key.
+    pub probes: u32,
+    /// Bits of the counter of each bit, if it has one.
+    pub counter_bits: Option<u32>,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate at which keys of neither set are admitted at capacity.
+    pub fpr: f64,
+}
+
+impl ShiftingAssociationSize {
+    /// All bits, counters included.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        window_bits(self.starts, self.counter_bits)
+    }
+}
+
+/// The numbers of a shifting filter of counts, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ShiftingMultiplicitySize {
+    /// The number of different keys it is made for.
+    pub capacity: u64,
+    /// The places at which a window may start.
+    pub starts: u64,
+    /// Windows per key.
+    pub probes: u32,
+    /// The largest count.
+    pub max_count: u32,
+    /// Bits of the counter of each bit, if it has one.
+    pub counter_bits: Option<u32>,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate at which absent keys get a count at capacity.
+    pub fpr: f64,
+}
+
+impl ShiftingMultiplicitySize {
+    /// All bits, counters included.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        window_bits(self.starts, self.counter_bits)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -1402,5 +1680,100 @@ mod tests {
                 assert!(sized.fpr <= p && sized.blocks * sized.shape.bits() <= MAX_BITS, "{sized:?}");
             }
         }
+    }
+
+    #[test]
+    fn shifting_filters_are_sized_by_any_two_or_three_numbers() {
+        type Solved = Result<(u64, u64, u32, u64, f64), SpecError>;
+        let families: [fn(&Spec) -> Solved; 3] = [
+            |spec| spec.shifting().map(|s| (s.capacity, s.starts, s.probes, s.bits(), s.fpr)),
+            |spec| spec.shifting_association().map(|s| (s.capacity, s.starts, s.probes, s.bits(), s.fpr)),
+            |spec| spec.shifting_multiplicity().map(|s| (s.capacity, s.starts, s.probes, s.bits(), s.fpr)),
+        ];
+        for solve in families {
+            for (n, p) in [(1_000_000, 0.01), (12_345, 1e-5), (1, 0.5), (1 << 40, 0.01), (7, 0.999)] {
+                let (capacity, starts, probes, bits, fpr) = solve(&Spec::sized(n, p)).unwrap();
+                assert!(capacity == n && bits == starts + 56 && fpr <= p, "{n} at {p}");
+                // No place less, and the same from the bits.
+                let by_bits = Spec::new().with_capacity(n).with_bits(bits);
+                assert_eq!(solve(&by_bits.with_probes(probes)).unwrap(), (n, starts, probes, bits, fpr));
+                assert!(solve(&by_bits).unwrap().4 <= p);
+                if starts > 1 {
+                    assert!(solve(&by_bits.with_bits(bits - 1).with_probes(probes)).unwrap().4 > p);
+                    let refused = solve(&Spec::sized(n, p).with_bits(bits - 1));
+                    assert_eq!(refused, Err(SpecError::Unreachable { bits: bits - 1, needed: bits }));
+                }
+                let most = solve(&Spec::new().with_bits(bits).with_fpr(p)).unwrap();
+                assert!(
+                    most.0 >= n && most.4 <= p && (n < 1000 || most.0 as f64 <= 1.001 * n as f64),
+                    "{most:?} of {n}"
+                );
+            }
+            // Counters take their bits.
+            for width in 2..=16 {
+                let (_, starts, probes, bits, _) =
+                    solve(&Spec::sized(1000, 0.01).with_counter_bits(width)).unwrap();
+                assert_eq!(bits, (starts + 56) * u64::from(1 + width));
+                let again = Spec::new()
+                    .with_capacity(1000)
+                    .with_bits(bits)
+                    .with_probes(probes)
+                    .with_counter_bits(width);
+                assert_eq!(solve(&again).unwrap().1, starts);
+            }
+            for (spec, text) in [
+                (Spec::sized(1000, 0.01).with_counter_bits(17), "this family has them of 2 to 16"),
+                (Spec::sized(1000, 0.01).with_bits(56), "56 bits cannot give that"),
+                (Spec::sized(1 << 48, 1e-9), "the limit is"),
+                (Spec::sized(1000, 0.01).with_layout(Layout::Fastest), "no choice of layouts"),
+                (Spec::sized(1000, 0.01).with_bits(20_000).with_probes(6), "leave out the one"),
+                (Spec::new().with_bits(10_000), "too little to size"),
+            ] {
+                let message = solve(&spec).expect_err(text).to_string();
+                assert!(message.contains(text), "{message}");
+            }
+            let half = solve(&Spec::new().with_capacity(1000).with_probes(10)).unwrap();
+            assert_eq!(half.1, 14_427);
+            assert_eq!(solve(&Spec::new().with_bits(14_427 + 56).with_probes(10)).unwrap().0, 1000);
+        }
+    }
+
+    #[test]
+    fn shifts_and_counts_that_cannot_be_had_are_refused_with_the_way_out() {
+        let sized = Spec::sized(1000, 0.01);
+        let refused: [(Result<(), SpecError>, &str); 7] = [
+            (
+                sized.with_probes(7).shifting().map(drop),
+                "7 probes were asked for; with 1 shifts they are a multiple of 2",
+            ),
+            (
+                sized.with_shifts(2).with_probes(8).shifting().map(drop),
+                "with 2 shifts they are a multiple of 3",
+            ),
+            (sized.with_shifts(4).shifting().map(drop), "4 shifts were asked for; it must be 1 to 3"),
+            (
+                sized.with_shifts(1).bloom().map(drop),
+                "1 shifts were asked for, and this family does not shift; shifting does",
+            ),
+            (
+                sized.with_max_count(58).shifting_multiplicity().map(drop),
+                "counts up to 58 were asked for; it must be 1 to 57",
+            ),
+            (
+                sized.with_max_count(0).shifting_multiplicity().map(drop),
+                "it must be 1 to 57; spectral counts further",
+            ),
+            (
+                sized.with_max_count(9).spectral().map(drop),
+                "counts up to 9 were asked for, and this family has no such",
+            ),
+        ];
+        for (refused, text) in refused {
+            let message = refused.expect_err(text).to_string();
+            assert!(message.contains(text), "{message}");
+        }
+        assert_eq!(sized.with_shifts(3).shifting().unwrap().probes % 4, 0);
+        let (few, many) = (sized.with_max_count(1), sized);
+        assert!(few.shifting_multiplicity().unwrap().starts < many.shifting_multiplicity().unwrap().starts);
     }
 }

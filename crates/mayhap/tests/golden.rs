@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::wire::{Summing, checksum};
 use mayhap::{
@@ -223,6 +224,62 @@ const GOLDEN: &[Golden] = &[
         hits: 45,
         answers: 0x1349_1886_0b8c_e8e4,
     },
+    Golden {
+        name: "shifting",
+        bytes: include_bytes!("golden/shifting-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 92,
+        answers: 0x813f_5edf_aac0_c431,
+    },
+    Golden {
+        name: "shifting-counters",
+        bytes: include_bytes!("golden/shifting-counters-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 92,
+        answers: 0x813f_5edf_aac0_c431,
+    },
+    Golden {
+        name: "shifting-2-shifts",
+        bytes: include_bytes!("golden/shifting-2-shifts-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 76,
+        answers: 0x19f4_a858_2d2d_f684,
+    },
+    Golden {
+        name: "shifting-association",
+        bytes: include_bytes!("golden/shifting-association-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 94,
+        answers: 0xe4fe_629e_f39e_6aab,
+    },
+    Golden {
+        name: "shifting-association-counters",
+        bytes: include_bytes!("golden/shifting-association-counters-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 94,
+        answers: 0xe4fe_629e_f39e_6aab,
+    },
+    Golden {
+        name: "shifting-multiplicity",
+        bytes: include_bytes!("golden/shifting-multiplicity-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 4100,
+        hits: 101,
+        answers: 0xa45c_a1cf_ed1d_c642,
+    },
+    Golden {
+        name: "shifting-multiplicity-counters",
+        bytes: include_bytes!("golden/shifting-multiplicity-counters-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 4100,
+        hits: 101,
+        answers: 0xa45c_a1cf_ed1d_c642,
+    },
 ];
 
 /// Checksums of the labels of all questions and keys, in order, 2 little-endian bytes each, 0 for none.
@@ -230,7 +287,7 @@ const LABELS: [(&str, u64); 2] =
     [("spatial", 0xe289_7480_b08b_bb67), ("spatial-16-bits", 0xe2fc_d49d_99d7_647c)];
 
 /// Checksums of the counts of all questions and keys, in order, 8 little-endian bytes each.
-const COUNTS: [(&str, u64); 10] = [
+const COUNTS: [(&str, u64); 12] = [
     ("counting", 0x201e_81aa_a42e_bc38),
     ("counting-5-bits", 0x201e_81aa_a42e_bc38),
     ("spectral", 0x112e_8f37_2ec9_0fd5),
@@ -241,6 +298,8 @@ const COUNTS: [(&str, u64); 10] = [
     ("dleft-4-bits", 0x4bb8_3846_b55d_7aa5),
     ("cuckoo", 0xecde_52f4_99a9_e1f6),
     ("cuckoo-compact", 0xecde_52f4_99a9_e1f6),
+    ("shifting-multiplicity", 0x8195_c74e_9965_1deb),
+    ("shifting-multiplicity-counters", 0x8195_c74e_9965_1deb),
 ];
 
 impl Golden {
@@ -317,7 +376,6 @@ fn golden_files_are_read_and_written_byte_for_byte() {
 fn the_same_keys_still_give_the_same_file() {
     for golden in GOLDEN {
         let old = golden.open();
-        let mayhap::family::Make::Empty(make) = old.family().make else { panic!("made otherwise") };
         // In a bitmap the capacity is the universe; in the others it is the number asked for.
         let capacity = match golden.name {
             "bitmap" => 2000,
@@ -336,23 +394,37 @@ fn the_same_keys_still_give_the_same_file() {
             "dleft-4-bits" => spec = spec.with_counter_bits(4),
             "spatial" => spec = spec.with_areas(3),
             "spatial-16-bits" => spec = spec.with_areas(300),
+            "shifting-2-shifts" => spec = spec.with_shifts(2),
+            name if name.ends_with("-counters") => spec = spec.with_counter_bits(4),
             _ => {}
         }
-        let mut new = make(&spec).unwrap();
         let keys = golden.keys();
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-        match new.as_label_mut() {
-            None => new.insert_keys(&keys, &mut Vec::new()).unwrap(),
-            Some(label) => {
-                if label.areas() == 3 {
-                    label.name_areas(&["quiet", "work", "danger"]).unwrap();
+        let digests: Vec<Digest> = keys.iter().map(|key| golden.hashing.digest(key)).collect();
+        let new = match old.family().make {
+            Make::Empty(make) => {
+                let mut new = make(&spec).unwrap();
+                match new.as_label_mut() {
+                    None => new.insert_keys(&keys, &mut Vec::new()).unwrap(),
+                    Some(label) => {
+                        if label.areas() == 3 {
+                            label.name_areas(&["quiet", "work", "danger"]).unwrap();
+                        }
+                        for (index, key) in keys.iter().enumerate() {
+                            let area = area_of(index, label.areas()).try_into().unwrap();
+                            label.insert_labelled(golden.hashing.digest(key), area).unwrap();
+                        }
+                    }
                 }
-                for (index, key) in keys.iter().enumerate() {
-                    let area = area_of(index, label.areas()).try_into().unwrap();
-                    label.insert_labelled(golden.hashing.digest(key), area).unwrap();
-                }
+                new
             }
-        }
+            Make::Counted(make) => {
+                make(&spec, &mut (1..=40).cycle().zip(&digests).map(|(count, &digest)| (digest, count)))
+                    .unwrap()
+            }
+            Make::OfTwo(make) => make(&spec, &digests[..120], &digests[80..]).unwrap(),
+            _ => panic!("made otherwise"),
+        };
         assert!(encode(&*new, Summing::Payload).to_vec() == golden.bytes, "{}", golden.name);
     }
 }
@@ -761,6 +833,68 @@ fn the_buckets_and_fingerprints_in_the_document_are_those_of_the_library() {
         let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
         let line = format!("`{}`: bytes {hex}, bucket 0 holds {list}\n", golden.name);
         assert!(FORMAT.contains(&line), "the document lacks:\n{line}");
+    }
+}
+
+/// The windows of a key by the rules of the document and by nothing else, read from the bytes of the payload: the offsets,
+/// and the bits that are set in all of them.
+fn in_all_windows(golden: &Golden, digest: Digest) -> (Vec<u64>, u64) {
+    let number = |at: usize| u64::from(u32::from_le_bytes(golden.bytes[at..at + 4].try_into().unwrap()));
+    let (places, probes, family) = (number(96), number(104), golden.bytes[6]);
+    let reduce = |x: u64, range: u64| ((u128::from(x) * u128::from(range)) >> 64) as u64;
+    let (mut x, mut y, mut i) = (digest.a, digest.b, 0u64);
+    let mut next = || {
+        let value = x;
+        i += 1;
+        x = x.wrapping_add(y);
+        y = y.wrapping_add(i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        value
+    };
+    let (offsets, windows) = match family {
+        13 => {
+            let (shifts, segment) = (number(108), 56 / number(108));
+            ((0..shifts).map(|j| j * segment + 1 + reduce(next(), segment)).collect(), probes / (shifts + 1))
+        }
+        14 => {
+            let first = 1 + reduce(next(), 28);
+            (vec![first, first + 1 + reduce(next(), 28)], probes)
+        }
+        _ => (Vec::new(), probes),
+    };
+    let bit = |place: u64| u64::from(golden.bytes[4096 + (place / 8) as usize] >> (place % 8) & 1);
+    let in_all = (0..windows).fold(u64::MAX >> 7, |all, _| {
+        let place = reduce(next(), places);
+        all & (0..57).fold(0, |window, o| window | bit(place + o) << o)
+    });
+    (offsets, in_all)
+}
+
+#[test]
+fn shifting_files_are_read_by_the_rules_of_the_document() {
+    use mayhap::{Association, ShiftingAssociation};
+    for golden in GOLDEN.iter().filter(|golden| golden.name.starts_with("shifting")) {
+        let filter = golden.open();
+        let association = ShiftingAssociation::from_bytes(golden.bytes).ok();
+        for key in golden.questions().iter().take(2000).chain(&golden.keys()) {
+            let digest = golden.hashing.digest(key);
+            let (offsets, in_all) = in_all_windows(golden, digest);
+            let has = |offset: u64| in_all >> offset & 1 == 1;
+            match (&association, filter.as_count()) {
+                (Some(association), _) => {
+                    let told = association.association(key);
+                    assert_eq!(told == Association::Neither, !has(0) && !has(offsets[0]) && !has(offsets[1]));
+                    assert_eq!(
+                        told == Association::FirstOnly,
+                        has(0) && !has(offsets[0]) && !has(offsets[1])
+                    );
+                    assert_eq!(told == Association::Both, !has(0) && has(offsets[0]) && !has(offsets[1]));
+                }
+                (_, Some(count)) => {
+                    assert_eq!(count.count_digest(digest), u64::from(64 - in_all.leading_zeros()))
+                }
+                _ => assert_eq!(filter.contains(key), has(0) && offsets.iter().all(|&offset| has(offset))),
+            }
+        }
     }
 }
 

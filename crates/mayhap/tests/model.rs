@@ -8,7 +8,7 @@ use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
 use mayhap::{
     AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Counting, Cuckoo, Dleft, Error, Family,
-    Filter, Hashing, Insert, Insertion, Key, Layout, Scalable, Secret, SharedInsert, Spec, Spectral,
+    Filter, Hashing, Insert, Insertion, Key, Layout, Scalable, Secret, SharedInsert, Shifting, Spec, Spectral,
     Windowed, combine, encode, open,
 };
 use mayhap_eval::KeyKind;
@@ -192,6 +192,8 @@ impl Pair {
                     scalable.clear();
                 } else if let Some(windowed) = any.downcast_mut::<Windowed>() {
                     windowed.clear();
+                } else if let Some(shifting) = any.downcast_mut::<Shifting>() {
+                    shifting.clear();
                 } else {
                     self.filter = make(self.family);
                 }

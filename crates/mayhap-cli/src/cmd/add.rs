@@ -43,6 +43,7 @@ pub(crate) fn need(
     let (path, error, others) = (path.display(), filter.unsupported(operation), others.join(" or "));
     let rule = match error {
         Error::UnsupportedByRule { other, .. } => format!(" --counting-rule {other}, or with"),
+        Error::UnsupportedWithoutCounters { .. } => " --counter-bits 4, or with".to_string(),
         _ => String::new(),
     };
     Err(anyhow::anyhow!("{path}: {error}; build the filter with{rule} --family {others}"))

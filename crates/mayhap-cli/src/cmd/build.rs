@@ -1,6 +1,6 @@
 //! `mayhap build`: a filter file from keys.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -64,9 +64,12 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", value_parser = rule_name)]
     counting_rule: Option<CountingRule>,
     /// Use counters of so many bits: 2 to 16 in the family counting [default: 4], 2 to 8 in dleft [default: 2], 4 to 32
-    /// in spectral [default: as many as each needs]
+    /// in spectral [default: as many as each needs], 2 to 16 in the families shifting [default: none, and no changes]
     #[arg(long, value_name = "BITS", value_parser = numbers::counter_bits, allow_hyphen_values = true)]
     counter_bits: Option<u32>,
+    /// Tell counts up to this one, in the family shifting-multiplicity: 1 to 57 [default: 57]
+    #[arg(long, value_name = "N", value_parser = numbers::max_count, allow_hyphen_values = true)]
+    max_count: Option<u32>,
     /// Keys can be removed again: the family cuckoo, and with --counts spectral by minimum-selection
     #[arg(long, conflicts_with_all = ["family", "exact", "fastest"])]
     removable: bool,
@@ -182,6 +185,9 @@ impl Args {
         if let Some(tightening) = self.tightening {
             spec = spec.with_tightening(tightening);
         }
+        if let Some(count) = self.max_count {
+            spec = spec.with_max_count(count);
+        }
         match self.fpr {
             Some(fpr) => spec.with_fpr(fpr),
             None if self.bits.is_none() => spec.with_fpr(DEFAULT_FPR),
@@ -228,6 +234,17 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             integers(args, spool, None)?
         }
         Choice::Family(family) if !args.label.is_empty() => labelled(args, family, &selector, common)?,
+        Choice::Family(Family { make: Make::OfTwo(_), name, .. }) => {
+            return Err(anyhow!(
+                "the family {name} is made of two sets, which this command does not take; in Rust, \
+                 ShiftingAssociation::of_sets does"
+            ));
+        }
+        Choice::Family(Family { make: Make::Counted(make), .. }) => {
+            let hashing = Hashing::Xxh3 { seed: args.seed };
+            let counts = count_all(hash_all(&inputs, &selector, hashing, common)?)?;
+            make(&args.spec(counts.len() as u64), &mut counts.into_iter())?
+        }
         Choice::Family(family) => {
             let hashing = Hashing::Xxh3 { seed: args.seed };
             if let Some(capacity) = args.capacity {
@@ -496,6 +513,16 @@ impl InOrder {
         }
         Ok(())
     }
+}
+
+/// How often each key came, for families that store just that.
+fn count_all(spool: Spool) -> Result<HashMap<Digest, u64>> {
+    let mut counts = HashMap::new();
+    spool.drain(|digests| {
+        digests.iter().for_each(|&digest| *counts.entry(digest).or_insert(0) += 1);
+        anyhow::Ok(())
+    })?;
+    Ok(counts)
 }
 
 fn from_spool(spec: &Spec, family: &'static Family, spool: Spool) -> Result<Box<dyn AnyFilter>> {

@@ -12,6 +12,7 @@ mod overflow;
 mod parts;
 mod resize;
 mod scatter;
+mod windows;
 mod words;
 
 pub use atomic::AtomicWords;
@@ -28,4 +29,5 @@ pub(crate) use counters::{Counters, CountersMut, CountersRef};
 pub(crate) use parts::Parts;
 pub use resize::{overlap, resized};
 pub(crate) use scatter::{REGION_WORDS, Scatter, set_in_region};
+pub(crate) use windows::{BEHIND, WINDOW, Windows, WindowsMut, WindowsRef};
 pub use words::{OutOfMemory, Words, words_for};

@@ -11,6 +11,9 @@ pub mod exact;
 #[cfg(feature = "std")]
 pub mod roaring;
 pub mod scalable;
+pub mod shifting;
+pub mod shifting_association;
+pub mod shifting_multiplicity;
 pub mod spatial;
 pub mod spectral;
 pub mod windowed;
