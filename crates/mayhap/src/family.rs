@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 use core::any::Any;
 
 use crate::bits::Bytes;
-use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
+use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
 use crate::hash::{Digest, Hashing, Secret};
+use crate::shards::DigestShards;
 use crate::spec::{CountingRule, Layout, Plan, Spec};
 use crate::traits::{
     Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract,
@@ -128,6 +129,9 @@ fn digest_batch(hashing: Hashing, keys: &[&[u8]]) -> ([Digest; BATCH], usize) {
 /// Makes an empty filter of what was asked for.
 pub type MakeEmpty = fn(&Spec) -> Result<Box<dyn AnyFilter>, SpecError>;
 
+/// Makes a filter of all of its keys, by so many threads, whose number does not change it.
+pub type MakeFromDigests = fn(&Spec, &dyn DigestShards, usize) -> Result<Box<dyn AnyFilter>, BuildError>;
+
 /// Makes an empty filter that many threads fill.
 pub type MakeShared = fn(&Spec) -> Result<Box<dyn SharedInsert>, SpecError>;
 
@@ -140,6 +144,8 @@ pub type Decode = fn(&mut Frame, Hashing) -> Result<Box<dyn AnyFilter>, DecodeEr
 pub enum Make {
     /// Empty, and keys are inserted afterwards.
     Empty(MakeEmpty),
+    /// Of all its keys at once, by so many threads.
+    FromDigests(MakeFromDigests),
 }
 
 /// One family: one static in its own file, one line in [`FAMILIES`](crate::registry::FAMILIES).

@@ -34,6 +34,8 @@ pub enum Probing {
     Dleft,
     /// Two buckets and a fingerprint, from the digest's first half; the family `cuckoo`.
     Cuckoo,
+    /// A place in each of several segments, and a fingerprint, from the digest's first half; the family `fuse`.
+    Fuse,
 }
 
 impl Probing {
@@ -47,6 +49,7 @@ impl Probing {
             Self::Split => 3,
             Self::Dleft => 8,
             Self::Cuckoo => 9,
+            Self::Fuse => 17,
         }
     }
 
@@ -60,6 +63,7 @@ impl Probing {
             3 => Some(Self::Split),
             8 => Some(Self::Dleft),
             9 => Some(Self::Cuckoo),
+            17 => Some(Self::Fuse),
             _ => None,
         }
     }

@@ -17,6 +17,7 @@ pub static FAMILIES: &[&Family] = &[
     &filters::dleft::FAMILY,
     &filters::spectral::FAMILY,
     &filters::cuckoo::FAMILY,
+    &filters::fuse::FAMILY,
     &filters::exact::FAMILY,
     &filters::bitmap::FAMILY,
     #[cfg(feature = "std")]
