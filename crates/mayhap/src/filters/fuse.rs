@@ -99,6 +99,9 @@ const DIRECTORY_WORDS: usize = 3;
 /// Seeds that are tried. One in two or more gives a filter, so that all of them fail with a chance below 2^-64.
 const MOST_TRIES: u64 = 64;
 
+/// So many of them are tried before the filter becomes longer by a segment.
+const SEEDS_PER_SIZE: u64 = 4;
+
 /// Both halves of the product with a constant, folded: all bits of the result depend on many of `word`.
 #[inline(always)]
 const fn folded(word: u64) -> u64 {
@@ -631,6 +634,11 @@ impl Workspace {
                 shard = Shard::sized(self.halves.len() as u64, WAYS as u32);
             } else {
                 attempt += 1;
+                // Where a segment has just become longer there is little to spare, and where keys lie first does not
+                // depend on the seed: then one more segment helps.
+                if attempt % SEEDS_PER_SIZE == 0 {
+                    shard.starts += 1 << shard.segment_log;
+                }
             }
         }
         Err(BuildError::Unsolved { keys: self.halves.len() as u64, tries: MOST_TRIES })
