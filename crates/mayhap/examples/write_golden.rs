@@ -7,6 +7,7 @@
 use std::error::Error;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
+use std::num::NonZeroU16;
 use std::path::Path;
 
 use mayhap::family::Make;
@@ -22,7 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args_os().nth(1).ok_or("usage: write_golden FOLDER")?;
     let folder = Path::new(&folder);
     for family in FAMILIES {
-        write(folder, family.name, family, Spec::new())?;
+        // In families of many sets, three of them.
+        write(folder, family.name, family, Spec::new().with_areas(3))?;
     }
     let bloom = &mayhap::filters::bloom::FAMILY;
     let hashed = |hashing| Spec::new().with_hashing(hashing);
@@ -40,6 +42,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "dleft-4-bits", dleft, Spec::new().with_counter_bits(4))?;
     let cuckoo = &mayhap::filters::cuckoo::FAMILY;
     write(folder, "cuckoo-compact", cuckoo, Spec::new().with_layout(Layout::Compact))?;
+    let spatial = &mayhap::filters::spatial::FAMILY;
+    write(folder, "spatial-16-bits", spatial, Spec::new().with_areas(300))?;
+    Ok(())
+}
+
+/// Inserts keys; into areas that ascend where there are areas, which have names if they are three.
+fn insert(filter: &mut dyn AnyFilter, keys: &[&[u8]]) -> Result<(), Box<dyn Error>> {
+    let hashing = filter.hashing();
+    let Some(label) = filter.as_label_mut() else {
+        return Ok(filter.insert_keys(keys, &mut Vec::new())?);
+    };
+    let areas = label.areas();
+    if areas == 3 {
+        label.name_areas(&["quiet", "work", "danger"])?;
+    }
+    for (index, key) in keys.iter().enumerate() {
+        let area = 1 + index * usize::from(areas) / keys.len();
+        label.insert_labelled(hashing.digest(key), NonZeroU16::try_from(area as u16)?)?;
+    }
     Ok(())
 }
 
@@ -59,7 +80,7 @@ fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), B
     let indexes = (0..rounds).flat_map(|round| (0..KEYS).filter(move |index| index % rounds >= round));
     let keys: Vec<Vec<u8>> = indexes.map(|index| key(&*filter, index)).collect();
     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-    filter.insert_keys(&keys, &mut Vec::new())?;
+    insert(&mut *filter, &keys)?;
     if family.name == "roaring" {
         // A container of the dense kind as well, in another 32-bit range.
         let dense: Vec<[u8; 8]> = (0..5000u64).map(|low| ((7 << 32) + 3 * low).to_le_bytes()).collect();

@@ -49,6 +49,13 @@ pub enum Limit {
         /// How often that is.
         most: u64,
     },
+    /// The filter has no such area.
+    Area {
+        /// The area that the key was to be in.
+        area: u16,
+        /// How many there are; they have the numbers from 1 on.
+        areas: u16,
+    },
 }
 
 impl fmt::Display for Full {
@@ -74,6 +81,10 @@ impl fmt::Display for Full {
                 f,
                 "the key is in {most} times already, or others are that look the same, and more do not fit; insert \
                  each key once (mayhap dedup drops repeats), or use a family that counts"
+            ),
+            Limit::Area { area, areas } => write!(
+                f,
+                "there is no area {area}: the filter was made for the areas 1 to {areas}; build it for more"
             ),
         }
     }
@@ -167,6 +178,18 @@ pub enum Mismatch {
         /// The one that was to be merged into it.
         theirs: u32,
     },
+    /// They have different numbers of areas.
+    Areas {
+        /// The one that was to change.
+        ours: u16,
+        /// The one that was to be merged into it.
+        theirs: u16,
+    },
+    /// They call an area differently.
+    AreaName {
+        /// Which.
+        area: u16,
+    },
     /// They agree, but there is no memory for the result.
     Memory {
         /// How much was asked of the allocator.
@@ -200,6 +223,14 @@ impl fmt::Display for Mismatch {
             Self::Fingerprints { ours, theirs } => write!(
                 f,
                 "lengths of fingerprints differ: {ours} and {theirs} bits; build both with the same -n and -p"
+            ),
+            Self::Areas { ours, theirs } => write!(
+                f,
+                "numbers of areas differ: {ours} and {theirs}; build both with the same labels in the same order"
+            ),
+            Self::AreaName { area } => write!(
+                f,
+                "the names of area {area} differ; build both with the same labels in the same order"
             ),
             Self::Hashing { ours, theirs } => write!(f, "hash functions differ: {ours} and {theirs}"),
             Self::Seed { ours, theirs } => write!(f, "seeds differ: {ours:016x} and {theirs:016x}"),
@@ -416,6 +447,27 @@ pub enum SpecError {
         /// The word for what was asked.
         asked: &'static str,
     },
+    /// The number of areas is 0 or more than labels can tell apart.
+    Areas {
+        /// What was asked.
+        asked: u32,
+        /// The most that there can be.
+        limit: u32,
+    },
+    /// There are more or fewer names than areas.
+    AreaNames {
+        /// The names that were given.
+        names: usize,
+        /// The areas that there are.
+        areas: u16,
+    },
+    /// An area cannot be called so.
+    AreaName {
+        /// Which area.
+        area: u16,
+        /// What is wrong with its name.
+        problem: AreaNameProblem,
+    },
     /// The number of bits is 0 or absurd; asked for, or needed for the capacity and rate.
     Bits {
         /// What was asked, or would be needed.
@@ -513,6 +565,13 @@ impl fmt::Display for SpecError {
                 f,
                 "the counting rule {asked} was asked for, and this family has no choice of rules; spectral has"
             ),
+            Self::Areas { asked, limit } => {
+                write!(f, "{asked} areas were asked for; a filter has 1 to {limit}")
+            }
+            Self::AreaNames { names, areas } => {
+                write!(f, "{names} names were given for {areas} areas; give one to each, which may be empty")
+            }
+            Self::AreaName { area, problem } => write!(f, "the name of area {area} {problem}"),
             Self::Bits { asked: 0, .. } => f.write_str("0 bits were asked for; the least is 1"),
             Self::Bits { asked, limit } => write!(
                 f,
@@ -545,6 +604,41 @@ impl fmt::Display for SpecError {
 }
 
 impl core::error::Error for SpecError {}
+
+/// What is wrong with the name of an area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AreaNameProblem {
+    /// It is too long.
+    Long {
+        /// Its bytes.
+        bytes: usize,
+        /// The most that there may be.
+        limit: usize,
+    },
+    /// It is not UTF-8.
+    NotText,
+    /// It has a tab, a line end or the like, which would break the lines that it is printed in.
+    Control,
+    /// Another area is called so.
+    Taken {
+        /// Which.
+        by: u16,
+    },
+}
+
+impl fmt::Display for AreaNameProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Long { bytes, limit } => write!(f, "has {bytes} bytes; the limit is {limit}"),
+            Self::NotText => f.write_str("is not UTF-8"),
+            Self::Control => {
+                f.write_str("has a control character, such as a tab or a line end; leave it out")
+            }
+            Self::Taken { by } => write!(f, "is that of area {by} too; give each its own"),
+        }
+    }
+}
 
 /// Bytes from outside are not a filter that this version can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -643,6 +737,13 @@ pub enum DecodeError {
         /// The id of the secret that was given.
         given: u64,
     },
+    /// The name of an area is not one that a writer gives it.
+    AreaName {
+        /// Which area.
+        area: u16,
+        /// What is wrong with its name.
+        problem: AreaNameProblem,
+    },
     /// The payload is not what the family writes.
     Payload {
         /// What is wrong with it.
@@ -700,6 +801,7 @@ impl fmt::Display for DecodeError {
                 f,
                 "the filter is keyed with the secret {needed:016x}; the one given has the id {given:016x}"
             ),
+            Self::AreaName { area, problem } => write!(f, "the name of area {area} {problem}"),
             Self::Payload { problem } => write!(f, "damaged payload: {problem}"),
             Self::Memory { bytes } => {
                 write!(f, "{bytes} bytes of memory are needed and were not granted")

@@ -3,11 +3,16 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
+use core::num::NonZeroU16;
 
 use crate::bits::Bytes;
 use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
 use crate::hash::{Digest, Hashing, Secret};
+<<<<<<< HEAD
 use crate::shards::DigestShards;
+=======
+use crate::math::AreaRates;
+>>>>>>> main
 use crate::spec::{CountingRule, Layout, Plan, Spec};
 use crate::traits::{
     Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract,
@@ -48,6 +53,11 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
 
     /// How many of its slots are taken, where it has slots.
     fn slots(&self) -> Option<Slots> {
+        None
+    }
+
+    /// Its areas, where it has any.
+    fn area_report(&self) -> Option<AreasReport<'_>> {
         None
     }
 
@@ -311,6 +321,42 @@ impl Slots {
     pub fn load(&self) -> f64 {
         self.used as f64 / self.slots as f64
     }
+}
+
+/// The sets of a filter of many sets, for people.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AreasReport<'a> {
+    /// The bits of each label.
+    pub label_bits: u32,
+    /// The share of the cells that are empty; "sparsity" in the reference.
+    pub emptiness: f64,
+    /// The chance that no key of any area is told to be in a higher one, from the numbers of keys.
+    pub safeness_expected: f64,
+    /// The same, from the filter as it is.
+    pub safeness: f64,
+    /// How many keys are told to be in a higher area than they are, probably.
+    pub mislabelled: f64,
+    /// Each area, lowest first.
+    pub areas: Vec<AreaReport<'a>>,
+}
+
+/// One set of a filter of many sets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AreaReport<'a> {
+    /// Its number; a higher one outranks a lower one.
+    pub area: NonZeroU16,
+    /// What it is called; empty if it has no name.
+    pub name: &'a str,
+    /// How many keys were inserted, repeats included.
+    pub inserted: u64,
+    /// The cells that have its label.
+    pub cells: u64,
+    /// How often a key found its label in a cell already, if areas were inserted one after the other, lowest first.
+    pub self_collisions: Option<u64>,
+    /// What the numbers of keys let expect: a priori.
+    pub expected: AreaRates,
+    /// What the cells say: a posteriori.
+    pub now: AreaRates,
 }
 
 /// A filter as it stands in a file: header, payload, sections.

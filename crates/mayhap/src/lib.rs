@@ -27,6 +27,7 @@
 //! | keys that leave again | [`Counting`] | a counter in place of each bit; removes, merges, becomes a [`Bloom`] |
 //! | the same in half the space | [`Dleft`] | remainders in buckets; says when it is full |
 //! | keys that come often, and the question is how often | [`Spectral`] | never too low, and rarely too high |
+//! | several sets, and the question is which one | [`Spatial`] | a label in place of each bit |
 //! | keys that leave again | [`Cuckoo`] | removes; 10.5 bits per key at 1%, 13.7 at 0.1% |
 //!
 //! # The road of a key
@@ -72,7 +73,11 @@ pub use filters::counting::Counting;
 pub use filters::cuckoo::Cuckoo;
 pub use filters::dleft::Dleft;
 pub use filters::exact::Exact;
+<<<<<<< HEAD
 pub use filters::fuse::Fuse;
+=======
+pub use filters::spatial::Spatial;
+>>>>>>> main
 pub use filters::spectral::Spectral;
 pub use hash::{Digest, Hashing, Key, Secret};
 pub use probing::{Positions, positions};

@@ -18,6 +18,7 @@ pub static FAMILIES: &[&Family] = &[
     &filters::spectral::FAMILY,
     &filters::cuckoo::FAMILY,
     &filters::fuse::FAMILY,
+    &filters::spatial::FAMILY,
     &filters::exact::FAMILY,
     &filters::bitmap::FAMILY,
     #[cfg(feature = "std")]

@@ -135,7 +135,7 @@ impl DigestShards for MemoryShards {
 }
 
 /// Halves in one list, for few keys and without the standard library.
-impl DigestShards for [u64] {
+impl DigestShards for Vec<u64> {
     fn len(&self) -> u64 {
         self.len() as u64
     }

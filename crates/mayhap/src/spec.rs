@@ -40,6 +40,7 @@ pub struct Spec {
     foldable: bool,
     counter_bits: Option<u32>,
     counting_rule: Option<CountingRule>,
+    areas: Option<u32>,
     hashing: Hashing,
 }
 
@@ -197,6 +198,13 @@ impl Spec {
     #[must_use]
     pub const fn with_counting_rule(mut self, rule: CountingRule) -> Self {
         self.counting_rule = Some(rule);
+        self
+    }
+
+    /// Asks for so many areas, of a family of many sets. Means nothing to a family of one.
+    #[must_use]
+    pub const fn with_areas(mut self, areas: u32) -> Self {
+        self.areas = Some(areas);
         self
     }
 
@@ -890,6 +898,66 @@ impl Plan {
     #[must_use]
     pub fn bits_per_key(&self) -> f64 {
         self.bits as f64 / self.capacity as f64
+    }
+}
+
+/// The most areas of a spatial filter: as many as labels of 16 bits tell apart, one of which is "none".
+pub const MAX_AREAS: u32 = u16::MAX as u32;
+
+/// As many as labels of 8 bits tell apart; the number of areas where nobody said one.
+const AREAS_OF_A_BYTE: u32 = u8::MAX as u32;
+
+impl Spec {
+    /// Solves for what was not asked, for a spatial filter: a Bloom filter of all keys with labels in place of bits, of 8
+    /// bits for up to 255 areas, else of 16.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(100_000, 0.001).with_areas(3).spatial()?;
+    /// assert_eq!((sized.cells, sized.probes, sized.label_bits), (1_437_759, 10, 8));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn spatial(&self) -> Result<SpatialSize, SpecError> {
+        self.check()?;
+        self.no_counters()?;
+        let asked = self.areas.unwrap_or(AREAS_OF_A_BYTE);
+        let areas = u16::try_from(asked).ok().filter(|&areas| areas > 0);
+        let areas = areas.ok_or(SpecError::Areas { asked, limit: MAX_AREAS })?;
+        let label_bits = if asked <= AREAS_OF_A_BYTE { 8 } else { 16 };
+        let bits = |cells: u64| cells.saturating_mul(label_bits.into());
+        let BloomSize { capacity, bits: cells, probes, fpr_asked, fpr } = self.cells(bits)?;
+        Ok(SpatialSize { capacity, cells, probes, areas, label_bits, fpr_asked, fpr })
+    }
+}
+
+/// The numbers of a spatial filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SpatialSize {
+    /// The number of keys it is made for, in all areas together.
+    pub capacity: u64,
+    /// Its cells.
+    pub cells: u64,
+    /// Positions per key.
+    pub probes: u32,
+    /// Its areas, with the numbers from 1 on.
+    pub areas: u16,
+    /// Bits of the label in each cell: 8 or 16.
+    pub label_bits: u32,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at capacity: at which absent keys are told to be in some area.
+    pub fpr: f64,
+}
+
+impl SpatialSize {
+    /// The bits of all cells together.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.cells.saturating_mul(self.label_bits as u64)
     }
 }
 

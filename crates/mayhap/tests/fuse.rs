@@ -177,7 +177,7 @@ fn shards_are_handed_over_once_and_whole() {
         for shard in 0..1 << bits {
             let (mut found, mut expected) = (Vec::new(), Vec::new());
             shards.take(shard, bits, &mut found).unwrap();
-            halves[..].take(shard, bits, &mut expected).unwrap();
+            halves.take(shard, bits, &mut expected).unwrap();
             found.sort_unstable();
             expected.sort_unstable();
             assert!(found == expected && found.iter().all(|&half| shard_of(half, bits) == shard));

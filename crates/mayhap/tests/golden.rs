@@ -9,7 +9,8 @@ use std::collections::HashSet;
 use mayhap::registry::FAMILIES;
 use mayhap::wire::{Summing, checksum};
 use mayhap::{
-    AnyFilter, Blocked, Bloom, CountingRule, Digest, Hashing, Layout, Secret, Spec, encode, open, positions,
+    AnyFilter, Blocked, Bloom, CountingRule, Digest, Hashing, Labels, Layout, Secret, Spec, encode, open,
+    positions,
 };
 use mayhap_eval::{ABSENT, KeyKind};
 
@@ -174,7 +175,27 @@ const GOLDEN: &[Golden] = &[
         hits: 67,
         answers: 0xbd8f_3d69_ec6a_d5f7,
     },
+    Golden {
+        name: "spatial",
+        bytes: include_bytes!("golden/spatial-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 94,
+        answers: 0xf590_9f89_f942_63ba,
+    },
+    Golden {
+        name: "spatial-16-bits",
+        bytes: include_bytes!("golden/spatial-16-bits-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 94,
+        answers: 0xf590_9f89_f942_63ba,
+    },
 ];
+
+/// Checksums of the labels of all questions and keys, in order, 2 little-endian bytes each, 0 for none.
+const LABELS: [(&str, u64); 2] =
+    [("spatial", 0xe289_7480_b08b_bb67), ("spatial-16-bits", 0xe2fc_d49d_99d7_647c)];
 
 /// Checksums of the counts of all questions and keys, in order, 8 little-endian bytes each.
 const COUNTS: [(&str, u64); 10] = [
@@ -272,12 +293,25 @@ fn the_same_keys_still_give_the_same_file() {
             "spectral-recurring" => spec = spec.with_counting_rule(CountingRule::RecurringMinimum),
             "spectral-8-bits" => spec = spec.with_counter_bits(8),
             "dleft-4-bits" => spec = spec.with_counter_bits(4),
+            "spatial" => spec = spec.with_areas(3),
+            "spatial-16-bits" => spec = spec.with_areas(300),
             _ => {}
         }
         let mut new = make(&spec).unwrap();
         let keys = golden.keys();
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-        new.insert_keys(&keys, &mut Vec::new()).unwrap();
+        match new.as_label_mut() {
+            None => new.insert_keys(&keys, &mut Vec::new()).unwrap(),
+            Some(label) => {
+                if label.areas() == 3 {
+                    label.name_areas(&["quiet", "work", "danger"]).unwrap();
+                }
+                for (index, key) in keys.iter().enumerate() {
+                    let area = area_of(index, label.areas()).try_into().unwrap();
+                    label.insert_labelled(golden.hashing.digest(key), area).unwrap();
+                }
+            }
+        }
         assert!(encode(&*new, Summing::Payload).to_vec() == golden.bytes, "{}", golden.name);
     }
 }
@@ -299,6 +333,30 @@ fn golden_files_give_the_answers_of_old() {
             assert_eq!(report.estimated_len, Some(golden.len as f64), "{}", golden.name);
         }
     }
+}
+
+/// The areas of the 200 keys ascend.
+fn area_of(index: usize, areas: u16) -> u16 {
+    1 + (index * usize::from(areas) / 200) as u16
+}
+
+#[test]
+fn golden_files_give_the_labels_of_old() {
+    let mut found = Vec::new();
+    for golden in GOLDEN {
+        let filter = golden.open();
+        let Some(label) = filter.as_label() else { continue };
+        let (questions, keys) = (golden.questions(), golden.keys());
+        let one = |key: &Vec<u8>| match label.label_digest(filter.hashing().digest(key)) {
+            Labels::None => 0,
+            Labels::One(area) => area.get(),
+            several => panic!("{several:?}"),
+        };
+        assert!(keys.iter().enumerate().all(|(index, key)| one(key) >= area_of(index, label.areas())));
+        let labels = questions.iter().chain(&keys).map(one);
+        found.push((golden.name, checksum(&labels.flat_map(u16::to_le_bytes).collect::<Vec<_>>())));
+    }
+    assert_eq!(found, LABELS, "{found:#x?}");
 }
 
 #[test]
@@ -666,6 +724,44 @@ fn the_buckets_and_fingerprints_in_the_document_are_those_of_the_library() {
 }
 
 /// Every id in the document is one of the library, and none of the library's is missing.
+/// Section and cells of `spatial`, by what the document says.
+#[test]
+fn the_areas_of_golden_files_follow_from_the_document() {
+    for golden in GOLDEN.iter().filter(|golden| golden.name.starts_with("spatial")) {
+        let at = |place: usize, bytes: usize| {
+            golden.bytes[place..place + bytes].iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte))
+        };
+        let (m, k, width, areas) = (at(96, 8), at(104, 4) as u32, at(108, 4) as usize / 8, at(128, 4));
+        let (mut cells, mut inserted) = (vec![0u16; m as usize], vec![0u64; areas as usize]);
+        let mut collisions = inserted.clone();
+        for (index, key) in golden.keys().iter().enumerate() {
+            let area = area_of(index, areas as u16);
+            inserted[usize::from(area) - 1] += 1;
+            for place in positions(golden.hashing.digest(key), k, m) {
+                let cell = &mut cells[place as usize];
+                collisions[usize::from(area) - 1] += u64::from(*cell == area);
+                *cell = area.max(*cell);
+            }
+        }
+        for (place, &cell) in cells.iter().enumerate() {
+            assert_eq!(at(4096 + place * width, width), u64::from(cell), "{}: cell {place}", golden.name);
+        }
+        // The entry of the section stands behind the parameters: id, zero, offset, length.
+        assert_eq!(at(136, 8), 3);
+        let mut place = at(144, 8) as usize;
+        for area in 1..=areas as usize {
+            let held = cells.iter().filter(|&&cell| usize::from(cell) == area).count() as u64;
+            assert_eq!((at(place, 8), at(place + 8, 8)), (inserted[area - 1], held), "{}", golden.name);
+            assert_eq!(at(place + 16, 8), collisions[area - 1], "{}: area {area}", golden.name);
+            let name = if areas == 3 { ["quiet", "work", "danger"][area - 1] } else { "" };
+            assert_eq!(golden.bytes[place + 24], name.len() as u8);
+            assert_eq!(&golden.bytes[place + 25..][..name.len()], name.as_bytes());
+            place += 25 + name.len();
+        }
+        assert_eq!(place, golden.bytes.len());
+    }
+}
+
 #[test]
 fn the_document_names_every_family() {
     for family in FAMILIES {

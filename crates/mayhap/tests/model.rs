@@ -228,7 +228,8 @@ proptest! {
 
     #[test]
     fn every_family_agrees_with_a_set(operations in operations()) {
-        for family in FAMILIES {
+        // Families of many sets have models of their own.
+        for family in FAMILIES.iter().filter(|family| family.can.inserts) {
             let mut pair = Pair::new(family);
             for operation in &operations {
                 pair.apply(operation);

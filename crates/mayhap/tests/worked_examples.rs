@@ -261,9 +261,42 @@ fn a_full_filter_says_what_to_do() {
          keys; build a larger one",
     );
     says(
+        full(Limit::Area { area: 7, areas: 3 }),
+        "there is no area 7: the filter was made for the areas 1 to 3; build it for more",
+    );
+    says(
         full(Limit::Copies { most: 8 }),
         "the key is in 8 times already, or others are that look the same, and more do not fit; insert each key once \
          (mayhap dedup drops repeats), or use a family that counts",
+    );
+}
+
+#[test]
+fn areas_that_cannot_be_are_named() {
+    use mayhap::error::AreaNameProblem as Problem;
+    says(SpecError::Areas { asked: 0, limit: 65_535 }, "0 areas were asked for; a filter has 1 to 65535");
+    says(
+        SpecError::AreaNames { names: 2, areas: 3 },
+        "2 names were given for 3 areas; give one to each, which may be empty",
+    );
+    let named = |problem| SpecError::AreaName { area: 3, problem };
+    says(
+        named(Problem::Long { bytes: 300, limit: 255 }),
+        "the name of area 3 has 300 bytes; the limit is 255",
+    );
+    says(
+        named(Problem::Control),
+        "the name of area 3 has a control character, such as a tab or a line end; leave it out",
+    );
+    says(named(Problem::Taken { by: 1 }), "the name of area 3 is that of area 1 too; give each its own");
+    says(DecodeError::AreaName { area: 3, problem: Problem::NotText }, "the name of area 3 is not UTF-8");
+    says(
+        Mismatch::Areas { ours: 3, theirs: 2 },
+        "numbers of areas differ: 3 and 2; build both with the same labels in the same order",
+    );
+    says(
+        Mismatch::AreaName { area: 2 },
+        "the names of area 2 differ; build both with the same labels in the same order",
     );
 }
 

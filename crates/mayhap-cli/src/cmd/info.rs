@@ -1,12 +1,14 @@
 //! `mayhap info`: what a filter file is and how full.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use mayhap::family::CounterReport;
+use mayhap::family::{AreaReport, AreasReport, CounterReport};
+use mayhap::math::AreaRates;
 use mayhap::{CountingRule, Hashing, Layout};
 use mayhap_store::{Access, Checked, open};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{YES, report};
 
@@ -30,7 +32,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let opened = open(&args.filter, access, None)?;
     let (filter, checked) = (&*opened.filter, opened.checked);
     let report = filter.report();
-    let (counters, slots) = (filter.counters(), filter.slots());
+    let (counters, slots, areas) = (filter.counters(), filter.slots(), filter.area_report());
     let hashing = filter.hashing();
     let per_key = report.estimated_len.filter(|&len| len >= 1.0).map(|len| report.bits as f64 / len);
     let seed = hashing.seed().map(|seed| format!("{seed:016x}"));
@@ -52,6 +54,12 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             "overflowed_counters": counters.map(|c| c.overflowed),
             "counting_rule": counters.and_then(|c| c.rule).map(CountingRule::name),
             "degraded": counters.map(|c| c.degraded),
+            "label_bits": areas.as_ref().map(|areas| areas.label_bits),
+            "emptiness": areas.as_ref().map(|areas| areas.emptiness),
+            "safeness": areas.as_ref().map(|areas| areas.safeness),
+            "safeness_expected": areas.as_ref().map(|areas| areas.safeness_expected),
+            "mislabelled": areas.as_ref().map(|areas| areas.mislabelled),
+            "areas": areas.as_ref().map(areas_json),
             "fill": report.fill,
             "slots": slots.map(|slots| slots.slots),
             "load": slots.map(|slots| slots.load()),
@@ -105,6 +113,19 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             pairs.push(("counting rule", format!("{}{merged}", rule.name())));
         }
     }
+    if let Some(areas) = &areas {
+        pairs.push(("areas", format!("{}, labels of {} bits", areas.areas.len(), areas.label_bits)));
+        pairs.push(("emptiness", report::percent(areas.emptiness)));
+        pairs.push((
+            "safeness",
+            format!(
+                "{} that all labels are right (expected {}); about {} keys have a higher label",
+                report::percent(areas.safeness),
+                report::percent(areas.safeness_expected),
+                report::short(areas.mislabelled),
+            ),
+        ));
+    }
     if let Some(slots) = slots {
         let (used, all) = (report::grouped(slots.used), report::grouped(slots.slots));
         pairs.push(("load", format!("{}, {used} of {all} slots", report::percent(slots.load()))));
@@ -125,7 +146,53 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         pairs.push(("warning", "over capacity: the rate is above the one asked for".to_string()));
     }
     report::print_pairs(&pairs)?;
+    if let Some(areas) = &areas {
+        print_areas(areas)?;
+    }
     Ok(YES)
+}
+
+fn areas_json(report: &AreasReport<'_>) -> Vec<Value> {
+    let rates = |rates: &AreaRates| {
+        json!({
+            "cells": rates.cells, "fpr": rates.fpr, "isep": rates.isep, "emersion": rates.emersion,
+            "safeness": rates.safeness,
+        })
+    };
+    let area = |area: &AreaReport<'_>| {
+        json!({
+            "area": area.area, "name": area.name, "inserted": area.inserted, "cells": area.cells,
+            "self_collisions": area.self_collisions, "expected": rates(&area.expected),
+            "now": rates(&area.now),
+        })
+    };
+    report.areas.iter().map(area).collect()
+}
+
+/// A table of those that have a name or keys: rates as expected from the numbers of keys, and as the cells say.
+fn print_areas(report: &AreasReport<'_>) -> std::io::Result<()> {
+    let shown = report.areas.iter().filter(|area| area.inserted > 0 || !area.name.is_empty());
+    let row = |area: &AreaReport<'_>| {
+        let both = |of: fn(&AreaRates) -> f64| {
+            [report::short(of(&area.expected)), report::short(of(&area.now))].join(" / ")
+        };
+        vec![
+            area.area.to_string(),
+            area.name.to_string(),
+            report::grouped(area.inserted),
+            report::grouped(area.cells),
+            both(|rates| rates.fpr),
+            both(|rates| rates.isep),
+            both(|rates| rates.safeness),
+        ]
+    };
+    let rows: Vec<Vec<String>> = shown.map(row).collect();
+    writeln!(report::stdout(), "\nrates of each area: expected / now")?;
+    report::print_table(
+        &["area", "label", "keys", "cells", "told falsely", "told higher", "none told higher"],
+        &rows,
+        &[1],
+    )
 }
 
 fn describe(counters: &CounterReport) -> String {

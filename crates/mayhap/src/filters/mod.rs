@@ -11,4 +11,5 @@ pub mod exact;
 pub mod fuse;
 #[cfg(feature = "std")]
 pub mod roaring;
+pub mod spatial;
 pub mod spectral;
