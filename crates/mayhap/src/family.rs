@@ -8,11 +8,8 @@ use core::num::NonZeroU16;
 use crate::bits::Bytes;
 use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
 use crate::hash::{Digest, Hashing, Secret};
-<<<<<<< HEAD
 use crate::shards::DigestShards;
-=======
 use crate::math::AreaRates;
->>>>>>> main
 use crate::spec::{CountingRule, Layout, Plan, Spec};
 use crate::traits::{
     Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract,

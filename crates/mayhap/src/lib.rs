@@ -73,11 +73,8 @@ pub use filters::counting::Counting;
 pub use filters::cuckoo::Cuckoo;
 pub use filters::dleft::Dleft;
 pub use filters::exact::Exact;
-<<<<<<< HEAD
 pub use filters::fuse::Fuse;
-=======
 pub use filters::spatial::Spatial;
->>>>>>> main
 pub use filters::spectral::Spectral;
 pub use hash::{Digest, Hashing, Key, Secret};
 pub use probing::{Positions, positions};

@@ -112,10 +112,14 @@ fn holds_all(filter: &dyn AnyFilter, keys: &[Vec<u8>]) -> bool {
 
 /// A filter with the keys of these numbers.
 fn filled(family: &Family, capacity: u64, indexes: Range<u64>) -> Box<dyn AnyFilter> {
+    filled_as(family, &Spec::sized(capacity, 0.01), indexes)
+}
+
+fn filled_as(family: &Family, spec: &Spec, indexes: Range<u64>) -> Box<dyn AnyFilter> {
     if is_static(family) {
-        return made_of(family, &Spec::sized(capacity, 0.01), &keys(family, indexes)).unwrap();
+        return made_of(family, spec, &keys(family, indexes)).unwrap();
     }
-    let mut filter = make(family, capacity);
+    let mut filter = make_as(family, spec).unwrap();
     insert(&mut *filter, &keys(family, indexes));
     filter
 }
@@ -329,7 +333,7 @@ fn no_key_that_is_in_is_ever_denied() {
             assert!(held > count && holds_all(&*filter, &keys(family, 0..held)));
             assert_eq!(filter.report().inserted, Some(held));
             assert!(filter.report().over_capacity());
-        } else if !takes_integers(family) {
+        } else if !takes_integers(family) && !is_static(family) {
             // Three times as many as it was made for: more errors, but no denial.
             insert(&mut *filter, &keys(family, count..3 * count));
             assert!(holds_all(&*filter, &keys(family, 0..3 * count)));
@@ -628,6 +632,9 @@ fn subtracting_removes_what_the_other_has() {
 #[test]
 fn removing_undoes_inserting() {
     each_family(|family| {
+        if is_static(family) {
+            return;
+        }
         let mut filter = filled(family, 1000, 0..600);
         let before = payload_of(&file_of(&*filter)).to_vec();
         let more = keys(family, 600..900);
@@ -731,11 +738,9 @@ fn filters_that_hash_differently_are_not_combined() {
             return;
         }
         for (ours, theirs, mismatch) in cases {
-            let make = |hashing| make_as(family, &Spec::sized(100, 0.01).with_hashing(hashing)).unwrap();
-            let (mut ours, mut theirs) = (make(ours), make(theirs));
-            for filter in [&mut ours, &mut theirs] {
-                insert(&mut **filter, &keys(family, 0..50));
-            }
+            let filled =
+                |hashing| filled_as(family, &Spec::sized(100, 0.01).with_hashing(hashing), 0..50);
+            let (mut ours, theirs) = (filled(ours), filled(theirs));
             let before = file_of(&*ours);
             for how in [Combine::Union, Combine::Intersection, Combine::Difference] {
                 match combine(&mut *ours, &*theirs, how) {
@@ -794,6 +799,9 @@ fn a_file_gives_the_same_answers_report_and_bytes() {
 #[test]
 fn bytes_do_not_depend_on_the_order_of_inserts() {
     each_family(|family| {
+        if is_static(family) {
+            return;
+        }
         if ORDERED.contains(&family.name) {
             return;
         }
@@ -843,10 +851,8 @@ fn a_keyed_filter_opens_with_its_secret_only() {
         if takes_integers(family) {
             return;
         }
-        let mut filter =
-            make_as(family, &Spec::sized(100, 0.01).with_hashing(Hashing::Keyed(secret))).unwrap();
-        insert(&mut *filter, &keys(family, 0..100));
-        let file = file_of(&*filter);
+        let spec = Spec::sized(100, 0.01).with_hashing(Hashing::Keyed(secret));
+        let file = file_of(&*filled_as(family, &spec, 0..100));
         assert!(!file.windows(bytes.len()).any(|window| window == bytes), "the secret stands in the file");
         let again = open(file.clone().into(), Some(&secret)).unwrap();
         assert!(holds_all(&*again, &keys(family, 0..100)));
@@ -1237,6 +1243,9 @@ fn crafted_bloom_parameters_are_refused() {
 #[test]
 fn a_crafted_number_of_inserts_does_not_overflow() {
     each_family(|family| {
+        if is_static(family) {
+            return;
+        }
         let mut file = file_of(&*filled(family, 300, 0..100));
         put(80, &u64::MAX.to_le_bytes())(&mut file);
         reseal(&mut file);
@@ -1249,6 +1258,9 @@ fn a_crafted_number_of_inserts_does_not_overflow() {
 #[test]
 fn a_crafted_number_of_ones_does_not_underflow() {
     each_family(|family| {
+        if is_static(family) {
+            return;
+        }
         let mut file = file_of(&*filled(family, 300, 0..100));
         put(88, &1u64.to_le_bytes())(&mut file);
         reseal(&mut file);

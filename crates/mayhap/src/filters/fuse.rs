@@ -230,6 +230,7 @@ impl Fuse {
             entry.copy_from_slice(&[shard.seed, shard.starts >> shard.segment_log, shard.segment_log.into()]);
         }
         size.capacity = keys.max(1);
+        size.fpr = math::fuse_fpr(size.width, size.capacity);
         Ok(Self { words, shards, shard_bits, size, hashing, keys })
     }
 
@@ -384,11 +385,11 @@ impl Fuse {
             return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
         }
         let mut fields = Fields::new(&header.params);
+        let keys = fields.u64("keys")?;
         let width = fields.u32("bits of a fingerprint")?;
         let ways = fields.u32("places of a key")?;
         let shard_bits = fields.u32("bits that tell the shard")?;
         let reserved = fields.u32("reserved")?;
-        let capacity = fields.u64("capacity")?;
         let fpr_asked = fields.rate("asked rate")?;
         fields.end("parameters", header.params.len())?;
         let value = |field, found: u32| DecodeError::Value { field, found: found.into() };
@@ -404,7 +405,8 @@ impl Fuse {
         if reserved != 0 {
             return Err(value("reserved", reserved));
         }
-        let size = FuseSize { capacity, width, ways, fpr_asked, fpr: math::fuse_fpr(width, capacity) };
+        let (capacity, fpr) = (keys.max(1), math::fuse_fpr(width, keys.max(1)));
+        let size = FuseSize { capacity, width, ways, fpr_asked, fpr };
         let found = header.payload.length;
         let directory = 8 * (1 + ((DIRECTORY_WORDS as u64) << shard_bits));
         if found < directory {
@@ -438,8 +440,10 @@ impl Fuse {
         if directory[0] != 0 {
             return Err(DecodeError::Padding { field: "word before the directory" });
         }
-        let keys = frame.header.inserted.ok_or(DecodeError::Value { field: "keys", found: u64::MAX })?;
-        if keys > offset {
+        if let Some(found) = frame.header.ones.filter(|&ones| ones > offset) {
+            return Err(DecodeError::Value { field: "number of keys", found });
+        }
+        if keys > offset || frame.header.ones.is_some_and(|ones| ones != keys) {
             return Err(DecodeError::Value { field: "keys", found: keys });
         }
         Ok(Self { words, shards, shard_bits, size, hashing, keys })
@@ -824,8 +828,8 @@ impl AnyFilter for Fuse {
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {
         out.probing(Probing::Fuse);
         out.counts(Some(self.keys), self.keys);
-        out.params().u32(self.size.width).u32(self.size.ways).u32(self.shard_bits).u32(0);
-        out.params().u64(self.size.capacity).f64(self.size.fpr_asked);
+        out.params().u64(self.keys).u32(self.size.width).u32(self.size.ways).u32(self.shard_bits).u32(0);
+        out.params().f64(self.size.fpr_asked);
         out.words(&self.words);
     }
 
