@@ -40,6 +40,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "spectral-8-bits", spectral, Spec::new().with_counter_bits(8))?;
     let dleft = &mayhap::filters::dleft::FAMILY;
     write(folder, "dleft-4-bits", dleft, Spec::new().with_counter_bits(4))?;
+    let fuse = &mayhap::filters::fuse::FAMILY;
+    write(folder, "fuse-compact", fuse, Spec::new().with_layout(Layout::Compact))?;
     let cuckoo = &mayhap::filters::cuckoo::FAMILY;
     write(folder, "cuckoo-compact", cuckoo, Spec::new().with_layout(Layout::Compact))?;
     let spatial = &mayhap::filters::spatial::FAMILY;
@@ -66,10 +68,18 @@ fn insert(filter: &mut dyn AnyFilter, keys: &[&[u8]]) -> Result<(), Box<dyn Erro
 
 /// Writes `FOLDER/<name>-v1.mayhap` of what is asked for, at 1%, unless it is there.
 fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), Box<dyn Error>> {
-    let Make::Empty(make) = family.make else {
-        return Err(format!("{}: made in a way that this program does not know", family.name).into());
+    let spec = spec.with_capacity(capacity(family)).with_fpr(0.01);
+    let make = match family.make {
+        Make::Empty(make) => make,
+        Make::FromDigests(make) => {
+            let empty = make(&spec, &Vec::new(), 1)?;
+            let halves: Vec<u64> =
+                (0..KEYS).map(|index| spec.hashing().digest(&key(&*empty, index)).a).collect();
+            return write_file(folder, name, &*make(&spec, &halves, 1)?);
+        }
+        _ => return Err(format!("{}: made in a way that this program does not know", family.name).into()),
     };
-    let mut filter = make(&spec.with_capacity(capacity(family)).with_fpr(0.01))?;
+    let mut filter = make(&spec)?;
     let rounds = match name {
         // Counted up to 40 times in turns, so that some counters take more than 4 bits.
         _ if family.name == "spectral" => 40,
@@ -87,10 +97,14 @@ fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), B
         let dense: Vec<&[u8]> = dense.iter().map(<[u8; 8]>::as_slice).collect();
         filter.insert_keys(&dense, &mut Vec::new())?;
     }
+    write_file(folder, name, &*filter)
+}
+
+fn write_file(folder: &Path, name: &str, filter: &dyn AnyFilter) -> Result<(), Box<dyn Error>> {
     let path = folder.join(format!("{name}-v1.mayhap"));
     match OpenOptions::new().write(true).create_new(true).open(&path) {
         Ok(mut file) => {
-            file.write_all(&encode(&*filter, Summing::Payload).to_vec())?;
+            file.write_all(&encode(filter, Summing::Payload).to_vec())?;
             println!("wrote {}", path.display());
             Ok(())
         }

@@ -790,8 +790,10 @@ fn a_file_gives_the_same_answers_report_and_bytes() {
             odd.extend(&file);
             let part = Bytes::from(odd).part(1..file.len() + 1).unwrap();
             let mut again = open(part, None).unwrap();
-            insert(&mut *again, &keys(family, 900..1000));
-            assert!(holds_all(&*again, &keys(family, 900..1000)));
+            if !is_static(family) {
+                insert(&mut *again, &keys(family, 900..1000));
+                assert!(holds_all(&*again, &keys(family, 900..1000)));
+            }
         }
     });
 }
