@@ -77,6 +77,20 @@ impl MemoryShards {
         all
     }
 
+    /// Puts more halves in.
+    pub fn extend(&mut self, halves: impl IntoIterator<Item = u64>) {
+        for half in halves {
+            let shard = &mut self.shards[shard_of(half, self.bits) as usize];
+            let parts = shard.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+            // One list, to which all are added.
+            if parts.is_empty() {
+                parts.push(Vec::new());
+            }
+            parts[0].push(half);
+            self.len += 1;
+        }
+    }
+
     fn give(&self, gathered: Gathered) {
         for (shard, halves) in self.shards.iter().zip(gathered.shards) {
             shard.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(halves);
