@@ -47,6 +47,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "shifting-association-counters", association, counters)?;
     let multiplicity = &mayhap::filters::shifting_multiplicity::FAMILY;
     write(folder, "shifting-multiplicity-counters", multiplicity, counters)?;
+    let fuse = &mayhap::filters::fuse::FAMILY;
+    write(folder, "fuse-compact", fuse, Spec::new().with_layout(Layout::Compact))?;
     let cuckoo = &mayhap::filters::cuckoo::FAMILY;
     write(folder, "cuckoo-compact", cuckoo, Spec::new().with_layout(Layout::Compact))?;
     write(folder, "scalable-grown", &mayhap::filters::scalable::FAMILY, Spec::new())?;
@@ -81,6 +83,10 @@ fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), B
         Make::Empty(make) => filled(make(&spec)?, name)?,
         // Each count from 1 to 40.
         Make::Counted(make) => make(&spec, &mut (0..KEYS).map(|index| (digest(index), index % 40 + 1)))?,
+        Make::FromDigests(make) => {
+            let halves: Vec<u64> = (0..KEYS).map(|index| digest(index).a).collect();
+            make(&spec, &halves, 1)?
+        }
         // 80 in the first only, 40 in both, 80 in the second only.
         Make::OfTwo(make) => {
             let digests: Vec<Digest> = (0..KEYS).map(digest).collect();

@@ -3,6 +3,7 @@
 //! Every text is one line in lower case: what was expected, what was found and, when there is one,
 //! the way out.
 
+use alloc::string::String;
 use core::fmt;
 
 use crate::math::MAX_PROBES;
@@ -307,6 +308,48 @@ impl fmt::Display for CounterBits {
             Some(bits) => write!(f, "{bits} bits"),
             None => f.write_str("variable"),
         }
+    }
+}
+
+/// A static filter was not built.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// See [`SpecError`].
+    Spec(SpecError),
+    /// The keys cannot be had.
+    Source {
+        /// What the source says.
+        problem: String,
+    },
+    /// No seed gave a filter. By chance this does not happen.
+    Unsolved {
+        /// How many different keys there were.
+        keys: u64,
+        /// How many seeds were tried.
+        tries: u64,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Spec(error) => error.fmt(f),
+            Self::Source { problem } => write!(f, "the keys cannot be read: {problem}"),
+            Self::Unsolved { keys, tries } => write!(
+                f,
+                "no filter of {keys} keys was found with {tries} seeds; somebody has chosen the keys; hash with another \
+                 seed or a secret"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for BuildError {}
+
+impl From<SpecError> for BuildError {
+    fn from(e: SpecError) -> Self {
+        Self::Spec(e)
     }
 }
 
@@ -905,7 +948,7 @@ impl fmt::Display for DecodeError {
 impl core::error::Error for DecodeError {}
 
 /// Any way of failing, for code that does not tell them apart.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
     /// See [`SpecError`].
@@ -918,6 +961,8 @@ pub enum Error {
     Fold(FoldError),
     /// See [`Full`].
     Full(Full),
+    /// See [`BuildError`].
+    Build(BuildError),
     /// The family does not have the operation.
     Unsupported {
         /// The family.
@@ -952,6 +997,7 @@ impl fmt::Display for Error {
             Self::Decode(e) => e.fmt(f),
             Self::Mismatch(e) => e.fmt(f),
             Self::Fold(e) => e.fmt(f),
+            Self::Build(e) => e.fmt(f),
             Self::Full(e) => e.fmt(f),
             Self::Unsupported { family, operation } => write!(f, "the family {family} cannot {operation}"),
             Self::UnsupportedByRule { family, rule, operation, other } => {
@@ -988,6 +1034,12 @@ impl From<Mismatch> for Error {
 impl From<FoldError> for Error {
     fn from(e: FoldError) -> Self {
         Self::Fold(e)
+    }
+}
+
+impl From<BuildError> for Error {
+    fn from(e: BuildError) -> Self {
+        Self::Build(e)
     }
 }
 

@@ -6,8 +6,9 @@ use core::any::Any;
 use core::num::NonZeroU16;
 
 use crate::bits::Bytes;
-use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
+use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
 use crate::hash::{Digest, Hashing, Secret};
+use crate::shards::DigestShards;
 use crate::math::AreaRates;
 use crate::spec::{CountingRule, Layout, Plan, Spec};
 use crate::traits::{
@@ -151,6 +152,8 @@ pub type MakeCounted =
 
 /// Makes a filter of the keys of two sets, in any order and as often as they like. The spec says how many there are in either.
 pub type MakeOfTwo = fn(&Spec, &[Digest], &[Digest]) -> Result<Box<dyn AnyFilter>, SpecError>;
+/// Makes a filter of all of its keys, by so many threads, whose number does not change it.
+pub type MakeFromDigests = fn(&Spec, &dyn DigestShards, usize) -> Result<Box<dyn AnyFilter>, BuildError>;
 
 /// Makes an empty filter that many threads fill.
 pub type MakeShared = fn(&Spec) -> Result<Box<dyn SharedInsert>, SpecError>;
@@ -168,6 +171,8 @@ pub enum Make {
     Counted(MakeCounted),
     /// With all keys of two sets, since what is stored of a key is which of them it is in.
     OfTwo(MakeOfTwo),
+    /// Of all its keys at once, by so many threads.
+    FromDigests(MakeFromDigests),
 }
 
 /// One family: one static in its own file, one line in [`FAMILIES`](crate::registry::FAMILIES).

@@ -986,6 +986,50 @@ pub fn dleft_estimated_len(buckets: u64, remainder_bits: u32, found: u64) -> f64
 }
 
 // ---------------------------------------------------------------------------------------------------------
+// Static filters
+// ---------------------------------------------------------------------------------------------------------
+
+/// Shards have at least so many keys: from here on their size costs no space.
+const LEAST_SHARD: u64 = 1_600_000;
+
+/// At most 2^20 shards.
+pub const MAX_SHARD_BITS: u32 = 20;
+
+/// How many of the highest bits of a digest tell the shard of a static filter of so many keys, so that a shard has 1.6 to
+/// 3.2 million.
+pub fn shard_bits(keys: u64) -> u32 {
+    (keys / LEAST_SHARD).max(1).ilog2().min(MAX_SHARD_BITS)
+}
+
+/// The most places of a segment: 2^18.
+pub const MAX_SEGMENT_LOG: u32 = 18;
+
+/// Segments of a binary fuse filter of so many keys: the logarithm of their length, and the number of those that are the
+/// first of a key. Three or four `ways` need two or three segments behind them.
+///
+/// Source: Graf, Lemire 2022, whose numbers were found by experiment. They round down.
+pub fn fuse_segments(keys: u64, ways: u32) -> (u32, u64) {
+    if keys < 2 {
+        return (2, 1);
+    }
+    let ln = libm::log(keys as f64);
+    let (log, factor) = match ways {
+        3 => (ln / libm::log(3.33) + 2.25, 0.875 + 0.25 * libm::log(1e6) / ln),
+        _ => (ln / libm::log(2.91) - 0.5, 0.77 + 0.305 * libm::log(6e5) / ln),
+    };
+    // Keys whose first places are the same must differ in the others, whatever the rounding says of a handful of keys.
+    let log = (libm::floor(log).max(2.0) as u32).min(MAX_SEGMENT_LOG);
+    let slots = libm::round(keys as f64 * factor.max(if ways == 3 { 1.125 } else { 1.075 })) as u64;
+    (log, slots.div_ceil(1 << log).saturating_sub(u64::from(ways) - 1).max(1))
+}
+
+/// False-positive rate of a static filter with fingerprints of so many bits: that an absent key has the fingerprint, or the
+/// half digest of one of the keys.
+pub fn fuse_fpr(width: u32, keys: u64) -> f64 {
+    libm::scalbn(1.0, -(width as i32)) + libm::scalbn(keys as f64, -64)
+}
+
+// ---------------------------------------------------------------------------------------------------------
 // Cuckoo filters
 // ---------------------------------------------------------------------------------------------------------
 

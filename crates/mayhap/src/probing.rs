@@ -43,6 +43,8 @@ pub enum Probing {
     Shifting,
     /// Two offsets, the second beyond the first, then places; the family `shifting-association`.
     ShiftingAssociation,
+    /// A place in each of several segments, and a fingerprint, from the digest's first half; the family `fuse`.
+    Fuse,
 }
 
 impl Probing {
@@ -60,6 +62,7 @@ impl Probing {
             Self::Sliced => 16,
             Self::Shifting => 13,
             Self::ShiftingAssociation => 14,
+            Self::Fuse => 17,
         }
     }
 
@@ -77,6 +80,7 @@ impl Probing {
             16 => Some(Self::Sliced),
             13 => Some(Self::Shifting),
             14 => Some(Self::ShiftingAssociation),
+            17 => Some(Self::Fuse),
             _ => None,
         }
     }

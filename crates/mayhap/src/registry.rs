@@ -17,6 +17,7 @@ pub static FAMILIES: &[&Family] = &[
     &filters::dleft::FAMILY,
     &filters::spectral::FAMILY,
     &filters::cuckoo::FAMILY,
+    &filters::fuse::FAMILY,
     &filters::spatial::FAMILY,
     &filters::scalable::FAMILY,
     &filters::windowed::FAMILY,

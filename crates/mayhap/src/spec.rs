@@ -738,6 +738,81 @@ pub struct SpectralSize {
     pub fpr: f64,
 }
 
+impl Spec {
+    /// Solves for what was not asked, for a binary fuse filter: its fingerprints are as long as the rate needs, or the bits
+    /// allow. Three places per key in the layout `fastest`, which is the default, and four in `compact`.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn fuse(&self) -> Result<FuseSize, SpecError> {
+        self.check()?;
+        self.no_counters()?;
+        if let Some(asked) = self.probes {
+            return Err(SpecError::NoProbes { asked });
+        }
+        let ways = if self.layout == Some(Layout::Compact) { 4 } else { 3 };
+        let capacity = self.capacity.ok_or(SpecError::Incomplete)?;
+        let sized = |width: u32| {
+            let fpr = math::fuse_fpr(width, capacity);
+            FuseSize { capacity, width, ways, fpr_asked: self.fpr.unwrap_or(fpr), fpr }
+        };
+        let mut sizes = FuseSize::WIDTHS.map(sized);
+        // Who asks for 2^-8 means 8 bits, although equal digests add a little.
+        let granted = |size: &FuseSize| self.fpr.is_none_or(|p| size.fpr <= p * (1.0 + 1e-6));
+        let size = match (self.bits, self.fpr) {
+            (Some(bits), _) => {
+                let best = sizes.clone().rfind(|size| size.bits() <= bits).filter(granted);
+                let mut needed = || sizes.find(granted).map_or(MAX_BITS, |size| size.bits());
+                best.ok_or_else(|| SpecError::Unreachable { bits, needed: needed() })?
+            }
+            (None, Some(asked)) => {
+                let least = sizes.clone().map(|size| size.fpr).fold(1.0, f64::min);
+                sizes.find(granted).ok_or(SpecError::FprBelow { asked, least })?
+            }
+            (None, None) => return Err(SpecError::Incomplete),
+        };
+        match size.bits() {
+            asked if asked > MAX_BITS => Err(SpecError::Bits { asked, limit: MAX_BITS }),
+            _ => Ok(size),
+        }
+    }
+}
+
+/// The numbers of a binary fuse filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FuseSize {
+    /// The number of different keys it is made of.
+    pub capacity: u64,
+    /// Bits per fingerprint.
+    pub width: u32,
+    /// Places per key: 3 or 4.
+    pub ways: u32,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate that these integers give.
+    pub fpr: f64,
+}
+
+impl FuseSize {
+    /// The lengths that fingerprints have.
+    pub(crate) const WIDTHS: RangeInclusive<u32> = 4..=32;
+
+    /// Bits of all fingerprints together, if the shards have the same number of keys.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        let shards = 1 << math::shard_bits(self.capacity);
+        let (log, segments) = math::fuse_segments(self.capacity.div_ceil(shards), self.ways);
+        let slots = (segments + u64::from(self.ways) - 1) << log;
+        shards * slots.next_multiple_of(64) * u64::from(self.width)
+    }
+
+    /// Four places per key are `compact`, three `fastest`.
+    #[must_use]
+    pub const fn layout(&self) -> Layout {
+        if self.ways == 4 { Layout::Compact } else { Layout::Fastest }
+    }
+}
+
 /// The lengths that fingerprints have: semi-sorting takes their upper 4 bits, and must leave one.
 pub(crate) const fn cuckoo_widths(layout: Layout) -> RangeInclusive<u32> {
     match layout {

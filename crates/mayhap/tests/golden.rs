@@ -8,6 +8,7 @@ use std::collections::HashSet;
 
 use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
+use mayhap::family::Make;
 use mayhap::wire::{Summing, checksum};
 use mayhap::{
     AnyFilter, Blocked, Bloom, CountingRule, Digest, Hashing, Labels, Layout, Secret, Spec, encode, open,
@@ -159,6 +160,22 @@ const GOLDEN: &[Golden] = &[
         len: 399,
         hits: 46,
         answers: 0x3eeb_7dc9_3aaa_68c5,
+    },
+    Golden {
+        name: "fuse",
+        bytes: include_bytes!("golden/fuse-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 81,
+        answers: 0xee11_75ea_82f3_d7ed,
+    },
+    Golden {
+        name: "fuse-compact",
+        bytes: include_bytes!("golden/fuse-compact-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 87,
+        answers: 0xcd10_7ac4_d20d_a2d3,
     },
     Golden {
         name: "cuckoo",
@@ -386,7 +403,7 @@ fn the_same_keys_still_give_the_same_file() {
         let mut spec = Spec::sized(capacity, 0.01).with_hashing(golden.hashing);
         match golden.name {
             "blocked-fastest" => spec = spec.with_layout(Layout::Fastest),
-            "cuckoo-compact" => spec = spec.with_layout(Layout::Compact),
+            "cuckoo-compact" | "fuse-compact" => spec = spec.with_layout(Layout::Compact),
             "counting-5-bits" => spec = spec.with_counter_bits(5),
             "spectral-selection" => spec = spec.with_counting_rule(CountingRule::MinimumSelection),
             "spectral-recurring" => spec = spec.with_counting_rule(CountingRule::RecurringMinimum),
@@ -399,6 +416,17 @@ fn the_same_keys_still_give_the_same_file() {
             _ => {}
         }
         let keys = golden.keys();
+        let make = match old.family().make {
+            Make::Empty(make) => make,
+            Make::FromDigests(make) => {
+                let halves: Vec<u64> = keys.iter().map(|key| golden.hashing.digest(key).a).collect();
+                let new = make(&spec, &halves, 1).unwrap();
+                assert!(encode(&*new, Summing::Payload).to_vec() == golden.bytes, "{}", golden.name);
+                continue;
+            }
+            _ => panic!("made otherwise"),
+        };
+        let mut new = make(&spec).unwrap();
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         let digests: Vec<Digest> = keys.iter().map(|key| golden.hashing.digest(key)).collect();
         let new = match old.family().make {
@@ -768,6 +796,37 @@ fn the_cells_of_golden_files_follow_from_the_document() {
         assert!(payload == golden.bytes[4096..], "{name}");
         let highest = cells.iter().map(|&(_, count)| count).max();
         assert!(highest >= Some(if counter_bits == 2 { 1 } else { 3 }));
+    }
+}
+
+#[test]
+fn the_answers_of_static_filters_follow_from_the_document() {
+    const FACTOR: u128 = 0x9e37_79b9_7f4a_7c15;
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+    let fold = |x: u64| {
+        let product = u128::from(x) * FACTOR;
+        product as u64 ^ (product >> 64) as u64
+    };
+    for (name, ways) in [("fuse", 3u64), ("fuse-compact", 4)] {
+        let golden = GOLDEN.iter().find(|golden| golden.name == name).unwrap();
+        let (payload, filter) = (&golden.bytes[4096..], golden.open());
+        // 200 keys at 1%: one shard, 7 bits.
+        let directory: Vec<u64> = payload[payload.len() - 24..].chunks(8).map(word).collect();
+        let (seed, segments, log) = (directory[0], directory[1], directory[2]);
+        let slots = ((segments + ways - 1) << log).next_multiple_of(64);
+        assert_eq!(payload.len() as u64, 8 * (slots * 7 / 64 + 1 + 3));
+        let slot = |place: u64| -> u64 {
+            (0..7).map(|i| u64::from(payload[(place * 7 + i) as usize / 8] >> ((place * 7 + i) % 8) & 1) << i).sum()
+        };
+        for key in golden.questions().iter().chain(&golden.keys()) {
+            let a = golden.hashing.digest(key).a;
+            let h = fold(a ^ seed);
+            let first = ((u128::from(a) * u128::from(segments << log)) >> 64) as u64;
+            let shift = |j: u64| if ways == 3 { 18 * (2 - j) } else { 16 * (j - 1) };
+            let place = |j: u64| (first + (j << log)) ^ (h >> shift(j) & ((1 << log) - 1));
+            let all = (1..ways).map(place).fold(slot(first), |all, place| all ^ slot(place));
+            assert_eq!(filter.contains(key), all == (h ^ h >> 32) & 127, "{name}: {key:?}");
+        }
     }
 }
 

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
-use mayhap::family::Make;
+use mayhap::family::{Make, MakeFromDigests};
 use mayhap::registry::FAMILIES;
+use mayhap::shards::MemoryShards;
 use mayhap::spec::DEFAULT_FPR;
 use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Insertion, Layout, Spec, SpecError, family};
 use mayhap_store::Spool;
@@ -84,7 +85,10 @@ pub(crate) struct Args {
     /// Of the family scalable: the rate of each layer is so many times that of the one before [default: 0.85]
     #[arg(long, value_name = "FACTOR", value_parser = numbers::tightening, allow_hyphen_values = true)]
     tightening: Option<f64>,
-    /// How it is laid out, if the family has a choice: compact or fastest [default: compact, of cuckoo fastest]
+    /// The keys are all there and none will come: the family fuse, the smallest that is fast
+    #[arg(long = "static", conflicts_with_all = ["family", "exact", "fastest", "counts", "removable"])]
+    static_: bool,
+    /// How it is laid out, if the family has a choice: compact or fastest [default: compact, of cuckoo and fuse fastest]
     #[arg(long, value_name = "NAME", value_parser = layout_name, conflicts_with = "exact")]
     layout: Option<Layout>,
     /// Round the size up, by at most 1%, to one with many divisors, so that `mayhap fold` can shrink it later
@@ -142,6 +146,7 @@ impl Args {
             None if self.fastest => Choice::Family(&mayhap::filters::blocked::FAMILY),
             None if self.counts => Choice::Family(&mayhap::filters::spectral::FAMILY),
             None if !self.label.is_empty() => Choice::Family(&mayhap::filters::spatial::FAMILY),
+            None if self.static_ => Choice::Family(&mayhap::filters::fuse::FAMILY),
             None if self.removable => Choice::Family(&mayhap::filters::cuckoo::FAMILY),
             None if self.exact && self.keys.kind == Kind::U64 => Choice::Integers,
             None if self.exact => Choice::Family(&mayhap::filters::exact::FAMILY),
@@ -232,6 +237,10 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         Choice::Integers => {
             let spool = hash_all(&inputs, &selector, Hashing::Integer, common)?;
             integers(args, spool, None)?
+        }
+        Choice::Family(Family { make: Make::FromDigests(make), .. }) => {
+            let spool = hash_all(&inputs, &selector, Hashing::Xxh3 { seed: args.seed }, common)?;
+            of_known_keys(args, *make, spool, common)?
         }
         Choice::Family(family) if !args.label.is_empty() => labelled(args, family, &selector, common)?,
         Choice::Family(Family { make: Make::OfTwo(_), name, .. }) => {
@@ -523,6 +532,22 @@ fn count_all(spool: Spool) -> Result<HashMap<Digest, u64>> {
         anyhow::Ok(())
     })?;
     Ok(counts)
+}
+
+/// A filter of all keys at once. Only the halves of their digests are kept.
+fn of_known_keys(
+    args: &Args,
+    make: MakeFromDigests,
+    spool: Spool,
+    common: &Common,
+) -> Result<Box<dyn AnyFilter>> {
+    let keys = spool.len();
+    let mut shards = MemoryShards::new(mayhap::math::shard_bits(keys));
+    spool.drain(|digests| {
+        shards.extend(digests.iter().map(|digest| digest.a));
+        anyhow::Ok(())
+    })?;
+    Ok(make(&args.spec(keys), &shards, common.threads())?)
 }
 
 fn from_spool(spec: &Spec, family: &'static Family, spool: Spool) -> Result<Box<dyn AnyFilter>> {
