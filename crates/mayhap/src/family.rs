@@ -8,8 +8,8 @@ use core::num::NonZeroU16;
 use crate::bits::Bytes;
 use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
 use crate::hash::{Digest, Hashing, Secret};
-use crate::shards::DigestShards;
 use crate::math::AreaRates;
+use crate::shards::DigestShards;
 use crate::spec::{CountingRule, Layout, Plan, Spec};
 use crate::traits::{
     Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract,

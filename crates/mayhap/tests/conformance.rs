@@ -13,8 +13,8 @@ use mayhap::family::{Capabilities, Guarantee, Make};
 use mayhap::registry::{self, FAMILIES, METADATA};
 use mayhap::wire::{Flags, Frame, Header, PAGE, Summing, Verify, checksum, mark_writing};
 use mayhap::{
-    AnyFilter, Bloom, BuildError, Combine, DecodeError, Digest, Error, Family, Full, Hashing, Insertion, Labels, Limit,
-    Mismatch, Report, Secret, Spec, SpecError, combine, encode, encode_with, open,
+    AnyFilter, Bloom, BuildError, Combine, DecodeError, Digest, Error, Family, Full, Hashing, Insertion,
+    Labels, Limit, Mismatch, Report, Secret, Spec, SpecError, combine, encode, encode_with, open,
 };
 use mayhap_eval::{KeyKind, Random};
 

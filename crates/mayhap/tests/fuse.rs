@@ -57,7 +57,9 @@ fn lengths_are_those_of_the_paper() {
 #[test]
 fn fus_1_rates() {
     let keys = keys(1_000_000, 0);
-    for (width, layout) in [(8, Layout::Fastest), (8, Layout::Compact), (16, Layout::Fastest), (11, Layout::Compact)] {
+    for (width, layout) in
+        [(8, Layout::Fastest), (8, Layout::Compact), (16, Layout::Fastest), (11, Layout::Compact)]
+    {
         let fuse = built(&keys, width, layout);
         assert!(holds_all(&fuse, &keys));
         let (measured, rate) = (admitted(&fuse, 1_000_000), 2f64.powi(-(width as i32)));
@@ -222,7 +224,10 @@ fn what_cannot_be_had_is_refused_with_the_way_out() {
     assert_eq!((by_bits.fingerprint_bits(), by_bits.bits() <= 1_200_000), (10, true));
     let unsolved = BuildError::Unsolved { keys: 5, tries: 64 };
     assert!(Error::from(unsolved).to_string().contains("hash with another seed"));
-    assert_eq!(Error::from(BuildError::from(SpecError::Incomplete)).to_string(), SpecError::Incomplete.to_string());
+    assert_eq!(
+        Error::from(BuildError::from(SpecError::Incomplete)).to_string(),
+        SpecError::Incomplete.to_string()
+    );
 }
 
 #[test]

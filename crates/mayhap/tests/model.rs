@@ -8,8 +8,8 @@ use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
 use mayhap::{
     AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Counting, Cuckoo, Dleft, Error, Family,
-    Filter, Hashing, Insert, Insertion, Key, Layout, Scalable, Secret, SharedInsert, Shifting, Spec, Spectral,
-    Windowed, combine, encode, open,
+    Filter, Hashing, Insert, Insertion, Key, Layout, Scalable, Secret, SharedInsert, Shifting, Spec,
+    Spectral, Windowed, combine, encode, open,
 };
 use mayhap_eval::KeyKind;
 use proptest::prelude::*;

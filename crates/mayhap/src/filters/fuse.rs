@@ -218,8 +218,8 @@ impl Fuse {
         }
         let bits = slots.checked_mul(size.width.into()).filter(|&bits| bits <= MAX_BITS);
         let bits = bits.ok_or(SpecError::Bits { asked: u64::MAX, limit: MAX_BITS })?;
-        let mut words =
-            Words::zeroed(words_for(bits) + 1 + (DIRECTORY_WORDS * shards.len()) as u64).map_err(SpecError::from)?;
+        let mut words = Words::zeroed(words_for(bits) + 1 + (DIRECTORY_WORDS * shards.len()) as u64)
+            .map_err(SpecError::from)?;
         let mut rest = words.as_mut_slice();
         for part in built {
             let (own, behind) = rest.split_at_mut(part.words.len());
@@ -435,7 +435,9 @@ impl Fuse {
         }
         let expected = words_for(offset.saturating_mul(width.into()));
         if expected != slots.len() as u64 {
-            return Err(DecodeError::Payload { problem: "a directory of more or fewer slots than there are" });
+            return Err(DecodeError::Payload {
+                problem: "a directory of more or fewer slots than there are",
+            });
         }
         if directory[0] != 0 {
             return Err(DecodeError::Padding { field: "word before the directory" });
