@@ -81,6 +81,9 @@ fn the_family_follows_from_what_is_asked() {
         ("dense --family scalable", "scalable"),
         ("dense --family scalable -n 100 --growth 4 --tightening 0.5", "scalable"),
         ("dense --family windowed", "windowed"),
+        ("dense --family expanding", "expanding"),
+        ("dense --grow", "expanding"),
+        ("dense --grow --removable -n 100 --doublings 8", "expanding"),
     ];
     for (arguments, family) in cases {
         let built = folder.mayhap(&format!("build -o f --json {arguments}")).run().ends(0);
@@ -133,6 +136,49 @@ fn removable_takes_cuckoo_and_says_so() {
         "mayhap: 7 probes were asked for, and this family has no probes to choose; leave them out",
     );
     assert!(!folder.path("g").exists());
+}
+
+#[test]
+fn grow_needs_no_number_and_keeps_the_rate() {
+    let folder = Folder::new();
+    let keys = lines("key-", 50_000);
+    folder.write("keys", &keys);
+    let built = folder.mayhap("build -o f --grow -p 0.1% keys").run().ends(0).prints("");
+    let said = "mayhap: --grow: the family expanding, doubled 6 times\n\
+                mayhap: f: expanding with 50,000 keys in ";
+    assert!(built.err.starts_with(said), "{}", built.err);
+    folder.mayhap("check -c f keys").run().ends(0).prints("50000\n");
+    let info = folder.mayhap("info f --json").run().ends(0).json();
+    assert_eq!((&info["doublings"], &info["planned_doublings"]), (&6.into(), &20.into()));
+    assert_eq!((&info["slots"], &info["over_capacity"]), (&73_728.into(), &false.into()));
+    assert!(info["fpr_now"].as_f64().unwrap() <= 0.001 && info["load"].as_f64().unwrap() > 0.6);
+    folder.mayhap("info f").run().ends(0).shows("doublings     6; the rate is kept through 20");
+    // One pass over a stream gives the same, and so do threads.
+    folder.mayhap("build -o g --grow -p 0.1% --threads 2").input(&keys).run().ends(0);
+    assert!(folder.read("f") == folder.read("g"));
+    // It goes on growing, and keys can leave.
+    folder.mayhap("add f").input(lines("more-", 50_000)).run().ends(0);
+    folder.mayhap("remove f keys").run().ends(0);
+    folder.mayhap("check -c f").input(lines("more-", 50_000)).run().ends(0).prints("50000\n");
+    let info = folder.mayhap("info f --json").run().ends(0).json();
+    assert_eq!((&info["doublings"], &info["estimated_len"]), (&7.into(), &50_000.0.into()));
+    // -n is where it starts: nothing to double.
+    let built = folder.mayhap("build -o h --grow -n 50k --doublings 5 keys --json").run().ends(0).json();
+    assert_eq!((&built["family"], &built["inserted"]), (&"expanding".into(), &50_000.into()));
+    assert_eq!(folder.mayhap("info h --json").run().ends(0).json()["doublings"], 0);
+    folder
+        .mayhap("build -o i --doublings 5 keys")
+        .run()
+        .ends(2)
+        .says_only("mayhap: --doublings is for filters that double; say --grow");
+    folder.mayhap("build -o i --grow --exact keys").run().ends(2).says("cannot be used with");
+    // Those that start alike merge, whatever their size.
+    folder.mayhap("build -o small --grow -p 0.1%").input(lines("small-", 10)).run().ends(0);
+    folder.mayhap("merge -o all f small g").run().ends(0);
+    folder.mayhap("check -c all").input(lines("small-", 10)).run().ends(0).prints("10\n");
+    folder.mayhap("check -c all keys").run().ends(0).prints("50000\n");
+    folder.mayhap("merge -o all f h").run().ends(2).says("lengths of fingerprints differ");
+    assert!(!folder.path("i").exists());
 }
 
 /// One line nine times over is one too many, and says what to do.

@@ -44,6 +44,13 @@ pub enum Limit {
         /// The slots that there are.
         slots: u64,
     },
+    /// There is no memory to grow.
+    Memory {
+        /// How much was asked of the allocator.
+        bytes: u64,
+    },
+    /// The filter came from bytes that were not verified, and is damaged.
+    Damaged,
     /// The key, with others that look the same, is in as often as it can be.
     Copies {
         /// How often that is.
@@ -60,11 +67,6 @@ pub enum Limit {
     Layers {
         /// The layers that it has.
         most: u64,
-    },
-    /// The filter would have to grow, and the memory could not be had.
-    Memory {
-        /// How much was asked of the allocator.
-        bytes: u64,
     },
 }
 
@@ -87,6 +89,9 @@ impl fmt::Display for Full {
                 "the filter is full: {used} of {slots} slots are taken and there is no room for this key; it was made \
                  for {capacity} keys; build a larger one"
             ),
+            Limit::Damaged => {
+                f.write_str("the filter is damaged and nothing was changed; mayhap info --verify says more")
+            }
             Limit::Copies { most } => write!(
                 f,
                 "the key is in {most} times already, or others are that look the same, and more do not fit; insert \
@@ -223,6 +228,13 @@ pub enum Mismatch {
         /// Which.
         area: u16,
     },
+    /// They have different numbers of slots, and neither is the other doubled.
+    Slots {
+        /// The one that was to change.
+        ours: u64,
+        /// The one that was to be merged into it.
+        theirs: u64,
+    },
     /// They agree, but there is no memory for the result.
     Memory {
         /// How much was asked of the allocator.
@@ -276,6 +288,11 @@ impl fmt::Display for Mismatch {
             Self::AreaName { area } => write!(
                 f,
                 "the names of area {area} differ; build both with the same labels in the same order"
+            ),
+            Self::Slots { ours, theirs } => write!(
+                f,
+                "numbers of slots differ: {ours} and {theirs}, and neither is the other doubled; build both with the \
+                 same -n, or both without"
             ),
             Self::Hashing { ours, theirs } => write!(f, "hash functions differ: {ours} and {theirs}"),
             Self::Seed { ours, theirs } => write!(f, "seeds differ: {ours:016x} and {theirs:016x}"),
@@ -475,6 +492,18 @@ pub enum SpecError {
         /// What was asked.
         asked: u32,
     },
+    /// The fingerprints of an expanding filter do not have so many bits.
+    ExpandingFingerprint {
+        /// What was asked.
+        asked: u32,
+    },
+    /// An expanding filter does not plan for so many doublings.
+    Doublings {
+        /// What was asked.
+        asked: u32,
+        /// The most.
+        most: u32,
+    },
     /// A layout was asked of a family that has only one.
     Layout {
         /// The word for what was asked.
@@ -653,6 +682,12 @@ impl fmt::Display for SpecError {
                 "fingerprints of {asked} bits were asked for; a cuckoo filter has 4 to 32, and 5 to 32 in the layout \
                  compact"
             ),
+            Self::ExpandingFingerprint { asked } => {
+                write!(f, "fingerprints of {asked} bits were asked for; an expanding filter has 4 to 50")
+            }
+            Self::Doublings { asked, most } => {
+                write!(f, "{asked} doublings were asked for; an expanding filter plans for up to {most}")
+            }
             Self::Layout { asked } => write!(
                 f,
                 "the layout {asked} was asked for, and this family has no choice of layouts; blocked and cuckoo have"

@@ -68,6 +68,11 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
         None
     }
 
+    /// How often it has doubled, where it does.
+    fn doublings(&self) -> Option<Doublings> {
+        None
+    }
+
     /// Writes parameters and payload. [`encode`] adds the rest of the file.
     fn encode<'a>(&'a self, out: &mut Writer<'a>);
 
@@ -411,6 +416,15 @@ pub struct WindowReport {
     pub generation: u64,
     /// The slices that the bits are divided into.
     pub slices: u32,
+}
+
+/// How often a filter has doubled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Doublings {
+    /// How often it did.
+    pub made: u32,
+    /// How often it can, and still keep the rate that was asked for.
+    pub planned: u32,
 }
 
 /// A filter as it stands in a file: header, payload, sections.

@@ -34,6 +34,7 @@
 //! | keys that leave again | [`Cuckoo`] | removes; 10.5 bits per key at 1%, 13.7 at 0.1% |
 //! | keys of any kind, their number unknown | [`Scalable`] | grows, and keeps its rate |
 //! | a stream without end: was it among the last W? | [`Windowed`] | forgets older keys; 20.4 bits per key at 1% |
+//! | keys of whom nobody knows how many | [`Expanding`] | doubles as they come, and keeps its rate and its speed |
 //!
 //! # The road of a key
 //!
@@ -71,13 +72,14 @@ pub mod traits;
 pub mod wire;
 
 pub use error::{BuildError, DecodeError, Error, FoldError, Full, Limit, Mismatch, SpecError};
-pub use family::{AnyFilter, Combine, Family, Report, Slots, combine, encode, encode_with};
+pub use family::{AnyFilter, Combine, Doublings, Family, Report, Slots, combine, encode, encode_with};
 pub use filters::blocked::{AtomicBlocked, Blocked};
 pub use filters::bloom::{AtomicBloom, Bloom, Measured};
 pub use filters::counting::Counting;
 pub use filters::cuckoo::Cuckoo;
 pub use filters::dleft::Dleft;
 pub use filters::exact::Exact;
+pub use filters::expanding::Expanding;
 pub use filters::fuse::Fuse;
 pub use filters::scalable::Scalable;
 pub use filters::shifting::Shifting;

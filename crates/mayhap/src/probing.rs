@@ -45,6 +45,8 @@ pub enum Probing {
     ShiftingAssociation,
     /// A place in each of several segments, and a fingerprint, from the digest's first half; the family `fuse`.
     Fuse,
+    /// A quotient and a fingerprint, from neighbouring bits of the digest; the family `expanding`.
+    Expanding,
 }
 
 impl Probing {
@@ -63,6 +65,7 @@ impl Probing {
             Self::Shifting => 13,
             Self::ShiftingAssociation => 14,
             Self::Fuse => 17,
+            Self::Expanding => 11,
         }
     }
 
@@ -81,6 +84,7 @@ impl Probing {
             13 => Some(Self::Shifting),
             14 => Some(Self::ShiftingAssociation),
             17 => Some(Self::Fuse),
+            11 => Some(Self::Expanding),
             _ => None,
         }
     }

@@ -24,6 +24,7 @@ pub static FAMILIES: &[&Family] = &[
     &filters::shifting::FAMILY,
     &filters::shifting_association::FAMILY,
     &filters::shifting_multiplicity::FAMILY,
+    &filters::expanding::FAMILY,
     &filters::exact::FAMILY,
     &filters::bitmap::FAMILY,
     #[cfg(feature = "std")]

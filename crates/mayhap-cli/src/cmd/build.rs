@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use mayhap::family::{Make, MakeFromDigests};
 use mayhap::registry::FAMILIES;
 use mayhap::shards::MemoryShards;
-use mayhap::spec::DEFAULT_FPR;
+use mayhap::spec::{DEFAULT_FPR, EXPANDING_CAPACITY};
 use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Insertion, Layout, Spec, SpecError, family};
 use mayhap_store::Spool;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ use crate::report;
 /// afterwards by `mayhap fold`, without its keys.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap build -o bad.mayhap blocklist.txt.gz\n  \
-zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
+zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
 pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -74,6 +74,13 @@ pub(crate) struct Args {
     /// Keys can be removed again: the family cuckoo, and with --counts spectral by minimum-selection
     #[arg(long, conflicts_with_all = ["family", "exact", "fastest"])]
     removable: bool,
+    /// It grows with its keys, whose number nobody has to know: the family expanding. -n is what it starts with
+    /// [default: 1024]
+    #[arg(long, conflicts_with_all = ["family", "exact", "fastest", "counts", "static_"])]
+    grow: bool,
+    /// Keep the rate through so many doublings, in the family expanding [default: 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=48))]
+    doublings: Option<u32>,
     /// The keys of FILE have this label, asked by `mayhap label`; can be repeated. A later label outranks an earlier one:
     /// a key of both has the later one. The family spatial, or another one of many sets
     #[arg(long, value_name = "NAME=FILE", value_parser = name_and_file, conflicts_with_all = ["files", "exact", "fastest", "counts", "removable"])]
@@ -147,6 +154,7 @@ impl Args {
             None if self.counts => Choice::Family(&mayhap::filters::spectral::FAMILY),
             None if !self.label.is_empty() => Choice::Family(&mayhap::filters::spatial::FAMILY),
             None if self.static_ => Choice::Family(&mayhap::filters::fuse::FAMILY),
+            None if self.grow => Choice::Family(&mayhap::filters::expanding::FAMILY),
             None if self.removable => Choice::Family(&mayhap::filters::cuckoo::FAMILY),
             None if self.exact && self.keys.kind == Kind::U64 => Choice::Integers,
             None if self.exact => Choice::Family(&mayhap::filters::exact::FAMILY),
@@ -193,6 +201,9 @@ impl Args {
         if let Some(count) = self.max_count {
             spec = spec.with_max_count(count);
         }
+        if let Some(doublings) = self.doublings {
+            spec = spec.with_doublings(doublings);
+        }
         match self.fpr {
             Some(fpr) => spec.with_fpr(fpr),
             None if self.bits.is_none() => spec.with_fpr(DEFAULT_FPR),
@@ -213,6 +224,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             "--removable was asked for, and nothing can be removed by the counting rule minimal-increase; leave the \
              rule out"
         ));
+    }
+    if args.doublings.is_some() {
+        need_doubling(&args.choice())?;
     }
     if args.foldable {
         need_foldable(&args.choice())?;
@@ -256,7 +270,8 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         }
         Choice::Family(family) => {
             let hashing = Hashing::Xxh3 { seed: args.seed };
-            if let Some(capacity) = args.capacity {
+            let starts_small = family == &mayhap::filters::expanding::FAMILY && args.bits.is_none();
+            if let Some(capacity) = args.capacity.or(starts_small.then_some(EXPANDING_CAPACITY)) {
                 in_one_pass(&args.spec(capacity), family, &inputs, &selector, common)?
             } else if inputs.can_be_counted()? {
                 let keys = if is_for_repeats(family) {
@@ -281,7 +296,10 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         }
     };
     write(&args.output, &*filter)?;
-    if args.removable {
+    if args.grow {
+        let doublings = filter.doublings().map_or(0, |doublings| doublings.made);
+        common.say(format_args!("--grow: the family {}, doubled {doublings} times", filter.family().name));
+    } else if args.removable {
         common
             .say(format_args!("--removable: the family {}, whose keys can be removed", filter.family().name));
     }
@@ -396,6 +414,13 @@ fn need_foldable(choice: &Choice) -> Result<()> {
     let others: Vec<_> =
         FAMILIES.iter().filter(|family| family.can.folds).map(|family| family.name).collect();
     Err(anyhow!("{family} cannot fold; build the filter with --family {}", others.join(" or ")))
+}
+
+fn need_doubling(choice: &Choice) -> Result<()> {
+    match choice {
+        Choice::Family(family) if *family == &mayhap::filters::expanding::FAMILY => Ok(()),
+        _ => Err(anyhow!("--doublings is for filters that double; say --grow")),
+    }
 }
 
 /// Writes a filter to a file, or to standard output for `-`.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use mayhap::family::{AreaReport, AreasReport, CounterReport, LayerReport};
 use mayhap::math::AreaRates;
-use mayhap::{CountingRule, Hashing, Layout};
+use mayhap::{CountingRule, Doublings, Hashing, Layout};
 use mayhap_store::{Access, Checked, open};
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let (filter, checked) = (&*opened.filter, opened.checked);
     let report = filter.report();
     let (counters, slots, areas) = (filter.counters(), filter.slots(), filter.area_report());
-    let (layers, window) = (filter.layers(), filter.window());
+    let (layers, window, doublings) = (filter.layers(), filter.window(), filter.doublings());
     let hashing = filter.hashing();
     let per_key = report.estimated_len.filter(|&len| len >= 1.0).map(|len| report.bits as f64 / len);
     let seed = hashing.seed().map(|seed| format!("{seed:016x}"));
@@ -70,6 +70,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             "slots": slots.map(|slots| slots.slots),
             "load": slots.map(|slots| slots.load()),
             "evictions": slots.and_then(|slots| slots.evictions),
+            "doublings": doublings.map(|doublings| doublings.made),
+            "planned_doublings": doublings.map(|doublings| doublings.planned),
             "fpr_asked": report.fpr_asked,
             "fpr_now": report.fpr_now,
             "fpr_at_capacity": report.fpr_at_capacity,
@@ -155,6 +157,9 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     } else {
         pairs.push(("fill", report::percent(report.fill)));
     }
+    pairs.extend(doublings.map(|Doublings { made, planned }| {
+        ("doublings", format!("{made}; the rate is kept through {planned}"))
+    }));
     pairs.extend([
         ("rate asked", report::rate(report.fpr_asked)),
         ("rate now", report::rate(report.fpr_now)),

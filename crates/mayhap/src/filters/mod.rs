@@ -8,6 +8,7 @@ pub mod counting;
 pub mod cuckoo;
 pub mod dleft;
 pub mod exact;
+pub mod expanding;
 pub mod fuse;
 #[cfg(feature = "std")]
 pub mod roaring;
