@@ -55,6 +55,13 @@ pub(crate) const QFILTER: &str = "qfilter foldhash";
 pub(crate) const QFILTER_GROWN: &str = "qfilter grown foldhash";
 pub(crate) const EXPANDING: &str = "mayhap expanding";
 pub(crate) const CUCKOOFILTER: &str = "cuckoofilter foldhash";
+/// Of ours, and what each must not be slower than.
+pub(crate) const OURS_AGAINST: [(&str, &str); 2] = [(DLEFT, COUNTING), (DLEFT_BATCH, COUNTING_BATCH)];
+
+const COUNTING: &str = "mayhap counting";
+const COUNTING_BATCH: &str = "mayhap counting batch";
+const DLEFT: &str = "mayhap dleft";
+const DLEFT_BATCH: &str = "mayhap dleft batch";
 pub(crate) const LINES: &str = "limit lines";
 pub(crate) const PROBES: &str = "limit probes";
 
@@ -205,6 +212,9 @@ pub(crate) fn table<'k, K: BenchKey + 'k>(task: Task) -> Vec<Contender<'k, K>> {
     let mut table = ours(task);
     table.extend(blocked(task));
     table.extend(cuckoo(task));
+    table.extend(counting(task));
+    table.extend(dleft(task));
+    table.extend(spectral(task));
     table.extend(expanding(task, [EXPANDING, "mayhap expanding batch"], GROWN_FROM));
     table.extend(bloom_peers(task));
     table.extend(slot_peers(task));
@@ -329,6 +339,108 @@ fn cuckoo<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<'
             ]
         })
         .collect()
+}
+
+/// The family `counting`, one key at a time and by its batch methods.
+fn counting<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<'k, K>> {
+    use mayhap::Counting;
+
+    let make = move || Counting::new(keys, fpr).expect("memory");
+    let bytes =
+        |counting: &Counting| Some((counting.cells() * u64::from(counting.counter_bits())).div_ceil(8));
+    vec![
+        removing_singles(
+            COUNTING,
+            make,
+            |counting, key| {
+                counting.insert(key);
+            },
+            |counting, key| counting.contains(key),
+            bytes,
+            |counting, key| counting.remove(key),
+        )
+        .ours(PROBES),
+        removing_slices(
+            COUNTING_BATCH,
+            Role::Ours { floor: PROBES },
+            move |keys| {
+                let mut counting = make();
+                counting.insert_all(keys);
+                counting
+            },
+            |counting: &Counting, keys| count_batches(keys, |batch, hits| counting.contains_all(batch, hits)),
+            bytes,
+            |counting: &mut Counting, keys| {
+                Some(count_batches(keys, |batch, removed| counting.remove_all(batch, removed)))
+            },
+        ),
+    ]
+}
+
+/// The family `dleft`, one key at a time and by its batch methods.
+fn dleft<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<'k, K>> {
+    use mayhap::{AnyFilter, Dleft};
+
+    let make = move || Dleft::new(keys, fpr).expect("memory");
+    let bytes = |dleft: &Dleft| Some(dleft.report().bits.div_ceil(8));
+    vec![
+        removing_singles(
+            DLEFT,
+            make,
+            |dleft, key| {
+                dleft.insert(key).expect("made for so many");
+            },
+            |dleft, key| dleft.contains(key),
+            bytes,
+            |dleft, key| dleft.remove(key),
+        )
+        .ours(LINES),
+        removing_slices(
+            DLEFT_BATCH,
+            Role::Ours { floor: LINES },
+            move |keys| {
+                let mut dleft = make();
+                dleft.insert_all(keys).expect("made for so many");
+                dleft
+            },
+            |dleft: &Dleft, keys| count_batches(keys, |batch, hits| dleft.contains_all(batch, hits)),
+            bytes,
+            |dleft: &mut Dleft, keys| {
+                Some(count_batches(keys, |batch, removed| dleft.remove_all(batch, removed)))
+            },
+        ),
+    ]
+}
+
+/// The family `spectral` by its default rule, one key at a time and by its batch methods.
+fn spectral<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<'k, K>> {
+    use mayhap::{AnyFilter, Spectral};
+
+    let make = move || Spectral::new(keys, fpr).expect("memory");
+    let bytes = |spectral: &Spectral| Some(spectral.report().bits.div_ceil(8));
+    vec![
+        singles(
+            "mayhap spectral",
+            make,
+            |spectral, key| {
+                spectral.insert(key);
+            },
+            |spectral, key| spectral.contains(key),
+            bytes,
+        )
+        .ours(PROBES),
+        slices(
+            "mayhap spectral batch",
+            Role::Ours { floor: PROBES },
+            move |keys| {
+                let mut spectral = make();
+                spectral.insert_all(keys);
+                spectral
+            },
+            |spectral: &Spectral, keys| count_batches(keys, |batch, hits| spectral.contains_all(batch, hits)),
+            bytes,
+        ),
+    ]
 }
 
 /// What the filters that grow are made for at first.
@@ -751,7 +863,8 @@ mod tests {
                 assert!(!contender.name.contains(','), "{}", contender.name);
                 assert_eq!(table.iter().filter(|other| other.name == contender.name).count(), 1);
             }
-            for name in AGAINST.into_iter().chain(AGAINST_REMOVING).chain(AGAINST_GROWING) {
+            let ours = OURS_AGAINST.into_iter().flat_map(|(one, other)| [one, other]);
+            for name in AGAINST.into_iter().chain(AGAINST_REMOVING).chain(AGAINST_GROWING).chain(ours) {
                 assert!(table.iter().any(|contender| contender.name == name), "{name}");
             }
         }

@@ -24,7 +24,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             let set = KeySet::numbers(plan);
             let task = Task { kind: Kind::U64, keys, fpr };
             let mut table = contenders::table::<u64>(task);
-            table.retain(|contender| contender.name.starts_with(EXPANDING) || contender.name == QFILTER_GROWN);
+            table
+                .retain(|contender| contender.name.starts_with(EXPANDING) || contender.name == QFILTER_GROWN);
             table.extend(contenders::expanding(task, [AT_ONCE, AT_ONCE_BATCH], keys));
             let rows = measure::run(task, plan, &table, &set);
             report::print_table(&rows);

@@ -15,6 +15,7 @@ mod measure;
 mod memory;
 mod options;
 mod report;
+mod shifting;
 mod threads;
 
 use anyhow::{Result, ensure};
@@ -63,6 +64,9 @@ fn main() -> Result<()> {
         if options.cuckoo {
             cuckoo::run(&options)?;
         }
+        if options.shifting {
+            shifting::run(&options)?;
+        }
         if options.growth {
             growth::run(&options)?;
         }
@@ -72,7 +76,7 @@ fn main() -> Result<()> {
     if options.filters {
         check_names(&options)?;
     }
-    if options.filters || options.cuckoo || options.growth {
+    if options.filters || options.cuckoo || options.shifting || options.growth {
         memory::run_steady()?;
     }
     if options.threads {

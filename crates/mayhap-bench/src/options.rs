@@ -8,16 +8,18 @@ use crate::Size;
 use crate::keys::Kind;
 
 pub(crate) const USAGE: &str = "\
-usage: mayhap-bench [filters] [cuckoo] [growth] [threads] [build-file] [options]
+usage: mayhap-bench [filters] [cuckoo] [shifting] [growth] [threads] [build-file] [options]
 
   filters            filters against their peers and against physical limits
   threads            two threads that fill one filter of 100 million keys, against one
   cuckoo             filters that remove, 10 million u64 keys at 12 bits, and the last percent of inserts
+  shifting           shifting filters against classic ones: loads, cache lines, times, right answers
   growth             filters that grew from 1024 keys to 10 million u64 keys, against one made for all of them
   build-file         `mayhap build` against `wc -l` and one pass of hashing
                      without any of them, all run
 
-options, for `filters`; for `cuckoo` --repetitions, --csv and --quick, for `growth` also --keys and --fpr:
+options, for `filters`; for `cuckoo` --repetitions, --csv and --quick, for `growth` also --keys and --fpr; for `shifting`
+--repetitions and --quick:
   --keys 1M,10M      numbers of keys (100k,1M,10M unless said; 100M takes 10 GB and long)
   --kind u64,url     kinds of keys (both)
   --fpr 1%,0.1%      false-positive rates to ask for (both)
@@ -42,6 +44,7 @@ pub(crate) struct Options {
     pub(crate) filters: bool,
     pub(crate) threads: bool,
     pub(crate) cuckoo: bool,
+    pub(crate) shifting: bool,
     pub(crate) growth: bool,
     pub(crate) build_file: bool,
     pub(crate) size: Size,
@@ -60,7 +63,8 @@ const MOST_KEYS: u64 = 10_000_000_000;
 pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Command> {
     let mut arguments = arguments.into_iter();
     let mut quick = false;
-    let (mut filters, mut cuckoo, mut growth, mut threads, mut build_file) = (false, false, false, false, false);
+    let (mut filters, mut cuckoo, mut shifting, mut growth) = (false, false, false, false);
+    let (mut threads, mut build_file) = (false, false);
     let (mut keys, mut kinds, mut rates, mut only) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut repetitions, mut csv) = (None, None);
     while let Some(argument) = arguments.next() {
@@ -69,6 +73,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             "filters" => filters = true,
             "threads" => threads = true,
             "cuckoo" => cuckoo = true,
+            "shifting" => shifting = true,
             "growth" => growth = true,
             "build-file" => build_file = true,
             "--quick" => quick = true,
@@ -94,10 +99,11 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
     if rates.is_empty() {
         rates = vec![0.01, 0.001];
     }
-    let all = !(filters || cuckoo || growth || threads || build_file);
+    let all = !(filters || cuckoo || shifting || growth || threads || build_file);
     Ok(Command::Run(Options {
         filters: filters || all,
         cuckoo: cuckoo || all,
+        shifting: shifting || all,
         growth: growth || all,
         threads: threads || all,
         build_file: build_file || all,
@@ -168,7 +174,7 @@ mod tests {
     #[test]
     fn without_a_name_everything_runs() {
         let read = options("--quick");
-        assert!(read.filters && read.cuckoo && read.build_file && read.size.quick);
+        assert!(read.filters && read.cuckoo && read.shifting && read.build_file && read.size.quick);
         assert_eq!((read.keys, read.repetitions), (vec![10_000], 1));
         assert_eq!(options("").repetitions, 5);
         let read = options("build-file");
@@ -177,6 +183,8 @@ mod tests {
         assert!(read.cuckoo && !read.filters && !read.build_file && !read.growth);
         let read = options("growth --keys 100M");
         assert!(read.growth && read.keys_given && !read.filters && !read.cuckoo);
+        let read = options("shifting");
+        assert!(read.shifting && !read.cuckoo && !read.filters);
     }
 
     #[test]

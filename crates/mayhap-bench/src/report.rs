@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use mayhap_eval::median;
 
-use crate::contenders::{AGAINST, AGAINST_GROWING, AGAINST_REMOVING, EXPANDING, LINES, Role};
+use crate::contenders::{AGAINST, AGAINST_GROWING, AGAINST_REMOVING, EXPANDING, LINES, OURS_AGAINST, Role};
 use crate::machine;
 use crate::measure::{Operation, Row, Rows, Time};
 
@@ -110,7 +110,8 @@ pub(crate) fn print_ratios(results: &[Rows]) {
                 true => &AGAINST_REMOVING,
                 false => &AGAINST,
             };
-            for &name in peers {
+            let ours = OURS_AGAINST.into_iter().filter(|(name, _)| *name == row.name).map(|(_, other)| other);
+            for name in peers.iter().copied().chain(ours) {
                 if let Some(peer) = rows.rows.iter().find(|other| other.name == name) {
                     let gain = |operation| ratio(&cpu(peer, operation), &cpu(row, operation));
                     print_ratio(row, peer, &Operation::ALL, gain);

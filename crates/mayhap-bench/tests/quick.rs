@@ -83,12 +83,39 @@ fn the_last_inserts_of_a_cuckoo_filter_are_timed() {
 }
 
 #[test]
+fn shifting_filters_are_compared_with_the_classic_ones() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_mayhap-bench")).args(["shifting", "--quick"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    let row = |name: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with(&format!("{name} ")));
+        let line = line.unwrap_or_else(|| panic!("{name} is missing:\n{text}"));
+        line.trim_start()[name.len()..].split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    // Values and loads of keys that are in are what the structure says: half, half, as many.
+    for (name, values, loads) in [
+        ("bloom", "8", "8.00/"),
+        ("shifting", "5", "4.00/"),
+        ("two bloom filters", "20", ""),
+        ("shifting-association", "12", "10.00/"),
+        ("spectral, as many bits", "2", "2.00/"),
+        ("shifting-multiplicity", "8", "8.00/"),
+    ] {
+        let row = row(name);
+        assert!(row[1] == values && row[2].starts_with(loads), "{name}: {row:?}");
+    }
+}
+
+#[test]
 fn a_filter_that_grew_is_held_against_one_made_at_once() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_mayhap-bench")).args(["growth", "--quick"]).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
-    for part in ["mayhap expanding at once batch", "vs qfilter grown foldhash", "doublings", "grown, times the time"] {
+    for part in
+        ["mayhap expanding at once batch", "vs qfilter grown foldhash", "doublings", "grown, times the time"]
+    {
         assert!(text.contains(part), "{part} is missing:\n{text}");
     }
 }

@@ -37,6 +37,7 @@ pub(crate) enum Command {
     Remove(cmd::remove::Args),
     Check(cmd::check::Args),
     Count(cmd::count::Args),
+    Label(cmd::label::Args),
     Test(cmd::test::Args),
     Info(cmd::info::Args),
     Merge(cmd::merge::Args),

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Command::Remove(args) => cmd::remove::run(&args, &common),
         Command::Check(args) => cmd::check::run(&args, &common),
         Command::Count(args) => cmd::count::run(&args, &common),
+        Command::Label(args) => cmd::label::run(&args, &common),
         Command::Test(args) => cmd::test::run(&args, &common),
         Command::Info(args) => cmd::info::run(&args),
         Command::Merge(args) => cmd::merge::run(&args, &common),

@@ -90,6 +90,11 @@ pub(crate) fn counter_bits(text: &str) -> Result<u32, String> {
         .map_err(|_| format!("{text:?} is not a number of bits of a counter, such as 4, 8 or 16"))
 }
 
+/// A largest count. Which of them a family has is the family's to say.
+pub(crate) fn max_count(text: &str) -> Result<u32, String> {
+    text.trim().parse().map_err(|_| format!("{text:?} is not a largest count, such as 15 or 57"))
+}
+
 /// An amount of memory in bytes: `64MiB`, `1GB`, `4096`.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     const FACTORS: &[(&str, u64)] = &[
@@ -129,6 +134,16 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
         scaled(&lower, &[], RATES)?
     };
     if (MIN_FPR..1.0).contains(&rate) { Ok(rate) } else { Err(SpecError::Fpr { asked: rate }.to_string()) }
+}
+
+/// How many times the keys of the layer before; its limit is the library's to say.
+pub(crate) fn growth(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("{text:?} is not a growth; it is a whole number, such as 2"))
+}
+
+/// How many times the rate of the layer before; its limits are the library's to say.
+pub(crate) fn tightening(text: &str) -> Result<f64, String> {
+    scaled(text, &[], "0.85 or 0.5")
 }
 
 /// A seed: a 64-bit number, decimal or hexadecimal with `0x`.

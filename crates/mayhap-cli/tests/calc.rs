@@ -81,8 +81,10 @@ fn blocked_has_a_row_for_each_layout() {
     assert_eq!(layouts("-n 1M -p 1e-5 --probes 16"), ["compact"]);
     assert!(layouts("-n 1M -p 1e-5 --probes 7").is_empty() && layouts("-n 1M -p 1e-12").is_empty());
     let text = Folder::new().mayhap("calc -n 1M -p 0.1%").run().ends(0);
-    for row in ["blocked (compact)  1,000,000     15.73", "blocked (fastest)  1,000,000     16.8"] {
-        assert!(String::from_utf8_lossy(&text.out).contains(row), "{}", String::from_utf8_lossy(&text.out));
+    let text = String::from_utf8_lossy(&text.out).into_owned();
+    for row in ["blocked (compact) 1,000,000 15.73", "blocked (fastest) 1,000,000 16.8"] {
+        let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.lines().any(|line| words(line).starts_with(row)), "{text}");
     }
 }
 

@@ -44,7 +44,7 @@ fn nothing_and_nonsense_are_errors() {
     folder.mayhap("bild").run().ends(2).prints("").says("a similar subcommand exists: 'build'");
     folder.mayhap("build --outptu f").run().ends(2).says("a similar argument exists: '--output'");
     folder.mayhap("build").run().ends(2).says("--output <FILE>");
-    for command in ["add", "remove", "check", "count", "test", "info"] {
+    for command in ["add", "remove", "check", "count", "label", "test", "info"] {
         folder.mayhap(command).run().ends(2).prints("").says("<FILTER>");
     }
 }

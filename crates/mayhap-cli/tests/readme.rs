@@ -3,26 +3,42 @@
 use std::path::Path;
 use std::process::Command;
 
-/// The first block of shell lines that builds a filter.
-fn example() -> String {
+/// The first block of shell lines with this text.
+fn example(text: &str) -> String {
     let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
     let mut blocks = readme.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
-    blocks.find(|block| block.contains("mayhap build")).unwrap().to_string()
+    blocks.find(|block| block.contains(text)).unwrap().to_string()
 }
 
-#[test]
-fn the_shell_example_does_what_its_comments_say() {
+/// Runs a script in a fresh folder. Returns what it prints to both outputs.
+fn run(script: &str) -> (String, String) {
     let folder = tempfile::tempdir().unwrap();
     let programs = Path::new(env!("CARGO_BIN_EXE_mayhap")).parent().unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-    // `check -v` finds nothing, which is status 1: what its comment says.
-    let script = example().replace("mayhap check -v", "! mayhap check -v");
     let shell =
-        Command::new("sh").args(["-e", "-c", &script]).env("PATH", path).current_dir(folder.path()).output();
+        Command::new("sh").args(["-e", "-c", script]).env("PATH", path).current_dir(folder.path()).output();
     let output = shell.unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{text}\n{errors}");
+    (text, errors)
+}
+
+#[test]
+fn the_examples_with_several_sets_do_what_their_comments_say() {
+    let (labels, which) = (example("mayhap label"), example("--which"));
+    let (text, _) = run(&format!("{labels}{which}"));
+    assert!(text.starts_with("evil.example\tblock\nfamily        spatial"), "{text}");
+    assert!(text.contains("block.mayhap\tevil.example\nallow.mayhap\tgood.example\n"), "{text}");
+    let counts: Vec<&str> = text.lines().rev().take(2).map(str::trim).collect();
+    assert_eq!(counts, ["1 block.mayhap", "1 allow.mayhap"], "{text}");
+}
+
+#[test]
+fn the_shell_example_does_what_its_comments_say() {
+    // `check -v` finds nothing, which is status 1: what its comment says.
+    let script = example("mayhap build").replace("mayhap check -v", "! mayhap check -v");
+    let (text, errors) = run(&script);
     assert!(text.starts_with("https://example.org/\nfamily        bloom"), "{text}");
     assert!(text.ends_with("https://example.org/\nhttps://example.net/\n"), "{text}");
     assert!(errors.contains("bloom with 2 keys"), "{errors}");

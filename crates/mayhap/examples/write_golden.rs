@@ -7,12 +7,13 @@
 use std::error::Error;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
+use std::num::NonZeroU16;
 use std::path::Path;
 
 use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
-use mayhap::{AnyFilter, CountingRule, Family, Hashing, Layout, Secret, Spec, encode};
+use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Layout, Secret, Spec, encode};
 use mayhap_eval::KeyKind;
 
 /// How many keys are in each file.
@@ -22,7 +23,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::args_os().nth(1).ok_or("usage: write_golden FOLDER")?;
     let folder = Path::new(&folder);
     for family in FAMILIES {
-        write(folder, family.name, family, Spec::new())?;
+        // In families of many sets, three of them.
+        write(folder, family.name, family, Spec::new().with_areas(3))?;
     }
     let bloom = &mayhap::filters::bloom::FAMILY;
     let hashed = |hashing| Spec::new().with_hashing(hashing);
@@ -38,38 +40,62 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "spectral-8-bits", spectral, Spec::new().with_counter_bits(8))?;
     let dleft = &mayhap::filters::dleft::FAMILY;
     write(folder, "dleft-4-bits", dleft, Spec::new().with_counter_bits(4))?;
+    let counters = Spec::new().with_counter_bits(4);
+    write(folder, "shifting-counters", &mayhap::filters::shifting::FAMILY, counters)?;
+    write(folder, "shifting-2-shifts", &mayhap::filters::shifting::FAMILY, Spec::new().with_shifts(2))?;
+    let association = &mayhap::filters::shifting_association::FAMILY;
+    write(folder, "shifting-association-counters", association, counters)?;
+    let multiplicity = &mayhap::filters::shifting_multiplicity::FAMILY;
+    write(folder, "shifting-multiplicity-counters", multiplicity, counters)?;
+    let fuse = &mayhap::filters::fuse::FAMILY;
+    write(folder, "fuse-compact", fuse, Spec::new().with_layout(Layout::Compact))?;
     let cuckoo = &mayhap::filters::cuckoo::FAMILY;
     write(folder, "cuckoo-compact", cuckoo, Spec::new().with_layout(Layout::Compact))?;
     let expanding = &mayhap::filters::expanding::FAMILY;
     write(folder, "expanding-grown", expanding, Spec::new().with_doublings(3))?;
+    write(folder, "scalable-grown", &mayhap::filters::scalable::FAMILY, Spec::new())?;
+    write(folder, "windowed-aged", &mayhap::filters::windowed::FAMILY, Spec::new())?;
+    let spatial = &mayhap::filters::spatial::FAMILY;
+    write(folder, "spatial-16-bits", spatial, Spec::new().with_areas(300))?;
+    Ok(())
+}
+
+/// Inserts keys; into areas that ascend where there are areas, which have names if they are three.
+fn insert(filter: &mut dyn AnyFilter, keys: &[&[u8]]) -> Result<(), Box<dyn Error>> {
+    let hashing = filter.hashing();
+    let Some(label) = filter.as_label_mut() else {
+        return Ok(filter.insert_keys(keys, &mut Vec::new())?);
+    };
+    let areas = label.areas();
+    if areas == 3 {
+        label.name_areas(&["quiet", "work", "danger"])?;
+    }
+    for (index, key) in keys.iter().enumerate() {
+        let area = 1 + index * usize::from(areas) / keys.len();
+        label.insert_labelled(hashing.digest(key), NonZeroU16::try_from(area as u16)?)?;
+    }
     Ok(())
 }
 
 /// Writes `FOLDER/<name>-v1.mayhap` of what is asked for, at 1%, unless it is there.
 fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), Box<dyn Error>> {
-    let Make::Empty(make) = family.make else {
-        return Err(format!("{}: made in a way that this program does not know", family.name).into());
+    let spec = spec.with_capacity(capacity(name)).with_fpr(0.01);
+    let digest = |index: u64| spec.hashing().digest(&KeyKind::ALL[(index % 5) as usize].key(7, index));
+    let filter = match family.make {
+        Make::Empty(make) => filled(make(&spec)?, name)?,
+        // Each count from 1 to 40.
+        Make::Counted(make) => make(&spec, &mut (0..KEYS).map(|index| (digest(index), index % 40 + 1)))?,
+        Make::FromDigests(make) => {
+            let halves: Vec<u64> = (0..KEYS).map(|index| digest(index).a).collect();
+            make(&spec, &halves, 1)?
+        }
+        // 80 in the first only, 40 in both, 80 in the second only.
+        Make::OfTwo(make) => {
+            let digests: Vec<Digest> = (0..KEYS).map(digest).collect();
+            make(&spec, &digests[..120], &digests[80..])?
+        }
+        _ => return Err(format!("{}: made in a way that this program does not know", family.name).into()),
     };
-    // One that is made for a tenth of its keys has doubled, and holds fingerprints of several lengths.
-    let capacity = if name == "expanding-grown" { KEYS / 10 } else { capacity(family) };
-    let mut filter = make(&spec.with_capacity(capacity).with_fpr(0.01))?;
-    let rounds = match name {
-        // Counted up to 40 times in turns, so that some counters take more than 4 bits.
-        _ if family.name == "spectral" => 40,
-        // Up to 3 times.
-        "dleft-4-bits" => 3,
-        _ => 1,
-    };
-    let indexes = (0..rounds).flat_map(|round| (0..KEYS).filter(move |index| index % rounds >= round));
-    let keys: Vec<Vec<u8>> = indexes.map(|index| key(&*filter, index)).collect();
-    let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-    filter.insert_keys(&keys, &mut Vec::new())?;
-    if family.name == "roaring" {
-        // A container of the dense kind as well, in another 32-bit range.
-        let dense: Vec<[u8; 8]> = (0..5000u64).map(|low| ((7 << 32) + 3 * low).to_le_bytes()).collect();
-        let dense: Vec<&[u8]> = dense.iter().map(<[u8; 8]>::as_slice).collect();
-        filter.insert_keys(&dense, &mut Vec::new())?;
-    }
     let path = folder.join(format!("{name}-v1.mayhap"));
     match OpenOptions::new().write(true).create_new(true).open(&path) {
         Ok(mut file) => {
@@ -82,9 +108,43 @@ fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), B
     }
 }
 
-fn capacity(family: &Family) -> u64 {
-    // A bitmap needs a place for each integer. The others are full with their keys.
-    if family.name == "bitmap" { 2000 } else { KEYS }
+/// Inserts the keys.
+fn filled(mut filter: Box<dyn AnyFilter>, name: &str) -> Result<Box<dyn AnyFilter>, Box<dyn Error>> {
+    let family = filter.family();
+    let rounds = match name {
+        // Counted up to 40 times in turns, so that some counters take more than 4 bits.
+        _ if family.name == "spectral" => 40,
+        // Up to 3 times.
+        "dleft-4-bits" => 3,
+        _ => 1,
+    };
+    let indexes = (0..rounds).flat_map(|round| (0..KEYS).filter(move |index| index % rounds >= round));
+    // Four times the same in a window of so many, which goes round.
+    let different = if name == "windowed-aged" { KEYS / 4 } else { KEYS };
+    let keys: Vec<Vec<u8>> = indexes.map(|index| key(&*filter, index % different)).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    insert(&mut *filter, &keys)?;
+    if family.name == "roaring" {
+        // A container of the dense kind as well, in another 32-bit range.
+        let dense: Vec<[u8; 8]> = (0..5000u64).map(|low| ((7 << 32) + 3 * low).to_le_bytes()).collect();
+        let dense: Vec<&[u8]> = dense.iter().map(<[u8; 8]>::as_slice).collect();
+        filter.insert_keys(&dense, &mut Vec::new())?;
+    }
+    Ok(filter)
+}
+
+fn capacity(name: &str) -> u64 {
+    match name {
+        // A bitmap needs a place for each integer.
+        "bitmap" => 2000,
+        // Grows to four layers.
+        "scalable-grown" => 20,
+        // Doubles twice, and holds fingerprints of several lengths.
+        "expanding-grown" => 20,
+        "windowed-aged" => KEYS / 4,
+        // The others are full with their keys.
+        _ => KEYS,
+    }
 }
 
 /// The keys of `tests/golden.rs`: byte strings of all kinds, or integers.

@@ -3,6 +3,7 @@
 //! Every text is one line in lower case: what was expected, what was found and, when there is one,
 //! the way out.
 
+use alloc::string::String;
 use core::fmt;
 
 use crate::math::MAX_PROBES;
@@ -55,6 +56,18 @@ pub enum Limit {
         /// How often that is.
         most: u64,
     },
+    /// The filter has no such area.
+    Area {
+        /// The area that the key was to be in.
+        area: u16,
+        /// How many there are; they have the numbers from 1 on.
+        areas: u16,
+    },
+    /// The filter has grown as often as it can.
+    Layers {
+        /// The layers that it has.
+        most: u64,
+    },
 }
 
 impl fmt::Display for Full {
@@ -76,9 +89,6 @@ impl fmt::Display for Full {
                 "the filter is full: {used} of {slots} slots are taken and there is no room for this key; it was made \
                  for {capacity} keys; build a larger one"
             ),
-            Limit::Memory { bytes } => {
-                write!(f, "the filter must grow, and {bytes} bytes of memory were not granted; it is as it was")
-            }
             Limit::Damaged => {
                 f.write_str("the filter is damaged and nothing was changed; mayhap info --verify says more")
             }
@@ -86,6 +96,19 @@ impl fmt::Display for Full {
                 f,
                 "the key is in {most} times already, or others are that look the same, and more do not fit; insert \
                  each key once (mayhap dedup drops repeats), or use a family that counts"
+            ),
+            Limit::Area { area, areas } => write!(
+                f,
+                "there is no area {area}: the filter was made for the areas 1 to {areas}; build it for more"
+            ),
+            Limit::Layers { most } => write!(
+                f,
+                "the filter is full: it has grown to {most} layers, which is the limit; build one with a larger \
+                 capacity, or that grows faster"
+            ),
+            Limit::Memory { bytes } => write!(
+                f,
+                "the filter is full, and {bytes} bytes of memory to grow were asked for and not granted"
             ),
         }
     }
@@ -127,6 +150,20 @@ pub enum Mismatch {
     },
     /// They have counters of different widths; `None` is a variable one.
     CounterBits {
+        /// The one that was to change.
+        ours: Option<u32>,
+        /// The one that was to be merged into it.
+        theirs: Option<u32>,
+    },
+    /// They have different numbers of offsets per window.
+    Shifts {
+        /// The one that was to change.
+        ours: u32,
+        /// The one that was to be merged into it.
+        theirs: u32,
+    },
+    /// One has counters of so many bits and the other has none.
+    Counters {
         /// The one that was to change.
         ours: Option<u32>,
         /// The one that was to be merged into it.
@@ -179,6 +216,18 @@ pub enum Mismatch {
         /// The one that was to be merged into it.
         theirs: u32,
     },
+    /// They have different numbers of areas.
+    Areas {
+        /// The one that was to change.
+        ours: u16,
+        /// The one that was to be merged into it.
+        theirs: u16,
+    },
+    /// They call an area differently.
+    AreaName {
+        /// Which.
+        area: u16,
+    },
     /// They have different numbers of slots, and neither is the other doubled.
     Slots {
         /// The one that was to change.
@@ -190,6 +239,13 @@ pub enum Mismatch {
     Memory {
         /// How much was asked of the allocator.
         bytes: u64,
+    },
+    /// The layers of both together would err more often than was asked for.
+    Rate {
+        /// The rate that was asked for, of the one that was to change.
+        asked: f64,
+        /// The sum of the rates of all layers.
+        sum: f64,
     },
     /// They agree, but the keys of both do not fit.
     Full(Full),
@@ -209,6 +265,11 @@ impl fmt::Display for Mismatch {
             Self::CounterBits { ours, theirs } => {
                 write!(f, "widths of counters differ: {} and {}", CounterBits(*ours), CounterBits(*theirs))
             }
+            Self::Shifts { ours, theirs } => write!(f, "numbers of shifts differ: {ours} and {theirs}"),
+            Self::Counters { ours, theirs } => {
+                let bits = |bits: &Option<u32>| bits.unwrap_or(0);
+                write!(f, "bits of counters differ (0 is none): {} and {}", bits(ours), bits(theirs))
+            }
             Self::CountingRule { ours, theirs } => write!(f, "counting rules differ: {ours} and {theirs}"),
             Self::Unmergeable { rule } => {
                 write!(f, "filters that count by {rule} cannot merge; those by minimum-selection can")
@@ -219,6 +280,14 @@ impl fmt::Display for Mismatch {
             Self::Fingerprints { ours, theirs } => write!(
                 f,
                 "lengths of fingerprints differ: {ours} and {theirs} bits; build both with the same -n and -p"
+            ),
+            Self::Areas { ours, theirs } => write!(
+                f,
+                "numbers of areas differ: {ours} and {theirs}; build both with the same labels in the same order"
+            ),
+            Self::AreaName { area } => write!(
+                f,
+                "the names of area {area} differ; build both with the same labels in the same order"
             ),
             Self::Slots { ours, theirs } => write!(
                 f,
@@ -233,6 +302,13 @@ impl fmt::Display for Mismatch {
             Self::Memory { bytes } => {
                 write!(f, "{bytes} bytes of memory are needed for the result and were not granted")
             }
+            Self::Rate { asked, sum } => write!(
+                f,
+                "the layers of both together have a false-positive rate of up to {}, and {} was asked for; build one \
+                 filter with the keys of both, or both with larger capacities",
+                Rate(*sum),
+                Rate(*asked)
+            ),
             Self::Full(full) => write!(f, "the keys of both do not fit: {full}"),
         }
     }
@@ -249,6 +325,48 @@ impl fmt::Display for CounterBits {
             Some(bits) => write!(f, "{bits} bits"),
             None => f.write_str("variable"),
         }
+    }
+}
+
+/// A static filter was not built.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// See [`SpecError`].
+    Spec(SpecError),
+    /// The keys cannot be had.
+    Source {
+        /// What the source says.
+        problem: String,
+    },
+    /// No seed gave a filter. By chance this does not happen.
+    Unsolved {
+        /// How many different keys there were.
+        keys: u64,
+        /// How many seeds were tried.
+        tries: u64,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Spec(error) => error.fmt(f),
+            Self::Source { problem } => write!(f, "the keys cannot be read: {problem}"),
+            Self::Unsolved { keys, tries } => write!(
+                f,
+                "no filter of {keys} keys was found with {tries} seeds; somebody has chosen the keys; hash with another \
+                 seed or a secret"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for BuildError {}
+
+impl From<SpecError> for BuildError {
+    fn from(e: SpecError) -> Self {
+        Self::Spec(e)
     }
 }
 
@@ -410,6 +528,79 @@ pub enum SpecError {
         /// The word for what was asked.
         asked: &'static str,
     },
+    /// The number of areas is 0 or more than labels can tell apart.
+    Areas {
+        /// What was asked.
+        asked: u32,
+        /// The most that there can be.
+        limit: u32,
+    },
+    /// There are more or fewer names than areas.
+    AreaNames {
+        /// The names that were given.
+        names: usize,
+        /// The areas that there are.
+        areas: u16,
+    },
+    /// An area cannot be called so.
+    AreaName {
+        /// Which area.
+        area: u16,
+        /// What is wrong with its name.
+        problem: AreaNameProblem,
+    },
+    /// A scalable filter does not grow so fast.
+    Growth {
+        /// What was asked.
+        asked: u32,
+        /// The largest that is accepted.
+        limit: u32,
+    },
+    /// A scalable filter cannot tighten its rates by this.
+    Tightening {
+        /// What was asked.
+        asked: f64,
+    },
+    /// Growth or tightening was asked of a family that does not grow by layers.
+    NoLayers,
+    /// A windowed filter with so many slices for each key does not have so many generations.
+    Generations {
+        /// What was asked.
+        asked: u32,
+        /// The most that it has.
+        limit: u32,
+    },
+    /// So many probes do not make whole windows.
+    ProbesStep {
+        /// What was asked.
+        asked: u32,
+        /// The probes of one window.
+        step: u32,
+    },
+    /// A shifting filter does not have so many offsets per window.
+    Shifts {
+        /// What was asked.
+        asked: u32,
+        /// The most that it has.
+        most: u32,
+    },
+    /// Offsets were asked of a family that has none to choose.
+    NoShifts {
+        /// What was asked.
+        asked: u32,
+    },
+    /// The family does not count so far.
+    MaxCount {
+        /// What was asked.
+        asked: u32,
+        /// The largest count that it tells.
+        most: u32,
+    },
+    /// A largest count was asked of a family that has none to choose.
+    NoMaxCount {
+        /// What was asked.
+        asked: u32,
+    },
     /// The number of bits is 0 or absurd; asked for, or needed for the capacity and rate.
     Bits {
         /// What was asked, or would be needed.
@@ -513,6 +704,44 @@ impl fmt::Display for SpecError {
                 f,
                 "the counting rule {asked} was asked for, and this family has no choice of rules; spectral has"
             ),
+            Self::Areas { asked, limit } => {
+                write!(f, "{asked} areas were asked for; a filter has 1 to {limit}")
+            }
+            Self::AreaNames { names, areas } => {
+                write!(f, "{names} names were given for {areas} areas; give one to each, which may be empty")
+            }
+            Self::AreaName { area, problem } => write!(f, "the name of area {area} {problem}"),
+            Self::Growth { asked, limit } => write!(
+                f,
+                "a growth by {asked} was asked for; it must be 1 to {limit}, or 0 for a filter that does not grow"
+            ),
+            Self::Tightening { asked } => {
+                write!(f, "a tightening by {asked} was asked for; it must be at least 0.01 and at most 0.99")
+            }
+            Self::NoLayers => f.write_str(
+                "a growth or a tightening was asked for, and this family does not grow by layers; scalable does",
+            ),
+            Self::Generations { asked, limit } => write!(
+                f,
+                "{asked} generations were asked for; it must be 1 to {limit}, three for each slice of a key"
+            ),
+            Self::ProbesStep { asked, step } => write!(
+                f,
+                "{asked} probes were asked for; with {} shifts they are a multiple of {step}",
+                step - 1
+            ),
+            Self::Shifts { asked, most } => write!(f, "{asked} shifts were asked for; it must be 1 to {most}"),
+            Self::NoShifts { asked } => {
+                write!(f, "{asked} shifts were asked for, and this family does not shift; shifting does")
+            }
+            Self::MaxCount { asked, most } => {
+                write!(f, "counts up to {asked} were asked for; it must be 1 to {most}; spectral counts further")
+            }
+            Self::NoMaxCount { asked } => write!(
+                f,
+                "counts up to {asked} were asked for, and this family has no such limit to choose; \
+                 shifting-multiplicity has"
+            ),
             Self::Bits { asked: 0, .. } => f.write_str("0 bits were asked for; the least is 1"),
             Self::Bits { asked, limit } => write!(
                 f,
@@ -545,6 +774,41 @@ impl fmt::Display for SpecError {
 }
 
 impl core::error::Error for SpecError {}
+
+/// What is wrong with the name of an area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AreaNameProblem {
+    /// It is too long.
+    Long {
+        /// Its bytes.
+        bytes: usize,
+        /// The most that there may be.
+        limit: usize,
+    },
+    /// It is not UTF-8.
+    NotText,
+    /// It has a tab, a line end or the like, which would break the lines that it is printed in.
+    Control,
+    /// Another area is called so.
+    Taken {
+        /// Which.
+        by: u16,
+    },
+}
+
+impl fmt::Display for AreaNameProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Long { bytes, limit } => write!(f, "has {bytes} bytes; the limit is {limit}"),
+            Self::NotText => f.write_str("is not UTF-8"),
+            Self::Control => {
+                f.write_str("has a control character, such as a tab or a line end; leave it out")
+            }
+            Self::Taken { by } => write!(f, "is that of area {by} too; give each its own"),
+        }
+    }
+}
 
 /// Bytes from outside are not a filter that this version can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -643,6 +907,13 @@ pub enum DecodeError {
         /// The id of the secret that was given.
         given: u64,
     },
+    /// The name of an area is not one that a writer gives it.
+    AreaName {
+        /// Which area.
+        area: u16,
+        /// What is wrong with its name.
+        problem: AreaNameProblem,
+    },
     /// The payload is not what the family writes.
     Payload {
         /// What is wrong with it.
@@ -700,6 +971,7 @@ impl fmt::Display for DecodeError {
                 f,
                 "the filter is keyed with the secret {needed:016x}; the one given has the id {given:016x}"
             ),
+            Self::AreaName { area, problem } => write!(f, "the name of area {area} {problem}"),
             Self::Payload { problem } => write!(f, "damaged payload: {problem}"),
             Self::Memory { bytes } => {
                 write!(f, "{bytes} bytes of memory are needed and were not granted")
@@ -711,7 +983,7 @@ impl fmt::Display for DecodeError {
 impl core::error::Error for DecodeError {}
 
 /// Any way of failing, for code that does not tell them apart.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
     /// See [`SpecError`].
@@ -724,6 +996,8 @@ pub enum Error {
     Fold(FoldError),
     /// See [`Full`].
     Full(Full),
+    /// See [`BuildError`].
+    Build(BuildError),
     /// The family does not have the operation.
     Unsupported {
         /// The family.
@@ -742,6 +1016,13 @@ pub enum Error {
         /// A rule that has it.
         other: &'static str,
     },
+    /// The family has the operation, but only for filters whose bits have counters.
+    UnsupportedWithoutCounters {
+        /// The family.
+        family: &'static str,
+        /// The operation, as a verb.
+        operation: &'static str,
+    },
 }
 
 impl fmt::Display for Error {
@@ -751,10 +1032,14 @@ impl fmt::Display for Error {
             Self::Decode(e) => e.fmt(f),
             Self::Mismatch(e) => e.fmt(f),
             Self::Fold(e) => e.fmt(f),
+            Self::Build(e) => e.fmt(f),
             Self::Full(e) => e.fmt(f),
             Self::Unsupported { family, operation } => write!(f, "the family {family} cannot {operation}"),
             Self::UnsupportedByRule { family, rule, operation, other } => {
                 write!(f, "the family {family} cannot {operation} by the rule {rule}; by {other} it can")
+            }
+            Self::UnsupportedWithoutCounters { family, operation } => {
+                write!(f, "the family {family} cannot {operation} without counters; with them it can")
             }
         }
     }
@@ -784,6 +1069,12 @@ impl From<Mismatch> for Error {
 impl From<FoldError> for Error {
     fn from(e: FoldError) -> Self {
         Self::Fold(e)
+    }
+}
+
+impl From<BuildError> for Error {
+    fn from(e: BuildError) -> Self {
+        Self::Build(e)
     }
 }
 

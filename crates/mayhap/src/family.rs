@@ -3,10 +3,13 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
+use core::num::NonZeroU16;
 
 use crate::bits::Bytes;
-use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
+use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
 use crate::hash::{Digest, Hashing, Secret};
+use crate::math::AreaRates;
+use crate::shards::DigestShards;
 use crate::spec::{CountingRule, Layout, Plan, Spec};
 use crate::traits::{
     Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract,
@@ -47,6 +50,21 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
 
     /// How many of its slots are taken, where it has slots.
     fn slots(&self) -> Option<Slots> {
+        None
+    }
+
+    /// Its areas, where it has any.
+    fn area_report(&self) -> Option<AreasReport<'_>> {
+        None
+    }
+
+    /// Its layers, oldest first, where it grows by them.
+    fn layers(&self) -> Vec<LayerReport> {
+        Vec::new()
+    }
+
+    /// What it remembers, where it forgets.
+    fn window(&self) -> Option<WindowReport> {
         None
     }
 
@@ -133,6 +151,15 @@ fn digest_batch(hashing: Hashing, keys: &[&[u8]]) -> ([Digest; BATCH], usize) {
 /// Makes an empty filter of what was asked for.
 pub type MakeEmpty = fn(&Spec) -> Result<Box<dyn AnyFilter>, SpecError>;
 
+/// Makes a filter of its keys, each once with how often it is in. The spec says how many they are.
+pub type MakeCounted =
+    fn(&Spec, &mut dyn Iterator<Item = (Digest, u64)>) -> Result<Box<dyn AnyFilter>, SpecError>;
+
+/// Makes a filter of the keys of two sets, in any order and as often as they like. The spec says how many there are in either.
+pub type MakeOfTwo = fn(&Spec, &[Digest], &[Digest]) -> Result<Box<dyn AnyFilter>, SpecError>;
+/// Makes a filter of all of its keys, by so many threads, whose number does not change it.
+pub type MakeFromDigests = fn(&Spec, &dyn DigestShards, usize) -> Result<Box<dyn AnyFilter>, BuildError>;
+
 /// Makes an empty filter that many threads fill.
 pub type MakeShared = fn(&Spec) -> Result<Box<dyn SharedInsert>, SpecError>;
 
@@ -145,6 +172,12 @@ pub type Decode = fn(&mut Frame, Hashing) -> Result<Box<dyn AnyFilter>, DecodeEr
 pub enum Make {
     /// Empty, and keys are inserted afterwards.
     Empty(MakeEmpty),
+    /// With all keys, which are counted before.
+    Counted(MakeCounted),
+    /// With all keys of two sets, since what is stored of a key is which of them it is in.
+    OfTwo(MakeOfTwo),
+    /// Of all its keys at once, by so many threads.
+    FromDigests(MakeFromDigests),
 }
 
 /// One family: one static in its own file, one line in [`FAMILIES`](crate::registry::FAMILIES).
@@ -224,6 +257,8 @@ pub enum Guarantee {
     NoFalseNegatives,
     /// "No" is certain as long as only keys were removed that were in.
     NoFalseNegativesIfDeletesValid,
+    /// "No" is certain for the last keys that were inserted, as many as the capacity. Older ones are forgotten.
+    NoFalseNegativesInWindow,
     /// "No" may be wrong.
     FalseNegativesPossible,
 }
@@ -236,6 +271,9 @@ impl Guarantee {
             Self::Exact => "exact",
             Self::NoFalseNegatives => "no false negatives",
             Self::NoFalseNegativesIfDeletesValid => "no false negatives if only present keys were removed",
+            Self::NoFalseNegativesInWindow => {
+                "no false negatives among the last keys, as many as the capacity"
+            }
             Self::FalseNegativesPossible => "false negatives possible",
         }
     }
@@ -267,10 +305,11 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether more keys are in than it was made for, so that the rate is above the one asked for.
+    /// Whether more keys are in than it was made for, so that the rate is above the one asked for. Never, if it is
+    /// exact or forgets.
     #[must_use]
     pub fn over_capacity(&self) -> bool {
-        self.guarantee != Guarantee::Exact
+        !matches!(self.guarantee, Guarantee::Exact | Guarantee::NoFalseNegativesInWindow)
             && self.estimated_len.is_none_or(|len| len > 1.01 * self.capacity as f64 + 10.0)
     }
 }
@@ -310,6 +349,73 @@ impl Slots {
     pub fn load(&self) -> f64 {
         self.used as f64 / self.slots as f64
     }
+}
+
+/// The sets of a filter of many sets, for people.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AreasReport<'a> {
+    /// The bits of each label.
+    pub label_bits: u32,
+    /// The share of the cells that are empty; "sparsity" in the reference.
+    pub emptiness: f64,
+    /// The chance that no key of any area is told to be in a higher one, from the numbers of keys.
+    pub safeness_expected: f64,
+    /// The same, from the filter as it is.
+    pub safeness: f64,
+    /// How many keys are told to be in a higher area than they are, probably.
+    pub mislabelled: f64,
+    /// Each area, lowest first.
+    pub areas: Vec<AreaReport<'a>>,
+}
+
+/// One set of a filter of many sets.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AreaReport<'a> {
+    /// Its number; a higher one outranks a lower one.
+    pub area: NonZeroU16,
+    /// What it is called; empty if it has no name.
+    pub name: &'a str,
+    /// How many keys were inserted, repeats included.
+    pub inserted: u64,
+    /// The cells that have its label.
+    pub cells: u64,
+    /// How often a key found its label in a cell already, if areas were inserted one after the other, lowest first.
+    pub self_collisions: Option<u64>,
+    /// What the numbers of keys let expect: a priori.
+    pub expected: AreaRates,
+    /// What the cells say: a posteriori.
+    pub now: AreaRates,
+}
+
+/// One layer of a filter that grows by them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LayerReport {
+    /// The number of keys it was made for.
+    pub capacity: u64,
+    /// How many it has taken.
+    pub keys: u64,
+    /// Its bits.
+    pub bits: u64,
+    /// Positions per key.
+    pub probes: u32,
+    /// The share of its bits that are set.
+    pub fill: f64,
+    /// Its false-positive rate as it is.
+    pub fpr_now: f64,
+}
+
+/// What a filter that forgets remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowReport {
+    /// At least so many keys: those that were inserted last.
+    pub remembered: u64,
+    /// A key that was inserted before so many others is forgotten: it is admitted as one that never came. Between the
+    /// two it is admitted with a chance that halves with each generation.
+    pub forgotten: u64,
+    /// So many keys are forgotten at once.
+    pub generation: u64,
+    /// The slices that the bits are divided into.
+    pub slices: u32,
 }
 
 /// How often a filter has doubled.

@@ -272,7 +272,7 @@ pub fn divisors(number: u64) -> Vec<u64> {
 }
 
 /// The largest `n` for which `fits(n)`, which must be true up to some `n` and false from there on.
-fn most_keys(m: u64, fits: impl Fn(u64) -> bool) -> u64 {
+pub(crate) fn most_keys(m: u64, fits: impl Fn(u64) -> bool) -> u64 {
     if m == 0 {
         return 0;
     }
@@ -281,7 +281,7 @@ fn most_keys(m: u64, fits: impl Fn(u64) -> bool) -> u64 {
 }
 
 /// The first number in `low..high` for which `holds` is false; `high` if there is none.
-fn first_false(mut low: u64, mut high: u64, holds: impl Fn(u64) -> bool) -> u64 {
+pub(crate) fn first_false(mut low: u64, mut high: u64, holds: impl Fn(u64) -> bool) -> u64 {
     while low < high {
         let middle = low + (high - low) / 2;
         if holds(middle) {
@@ -986,6 +986,50 @@ pub fn dleft_estimated_len(buckets: u64, remainder_bits: u32, found: u64) -> f64
 }
 
 // ---------------------------------------------------------------------------------------------------------
+// Static filters
+// ---------------------------------------------------------------------------------------------------------
+
+/// Shards have at least so many keys: from here on their size costs no space.
+const LEAST_SHARD: u64 = 1_600_000;
+
+/// At most 2^20 shards.
+pub const MAX_SHARD_BITS: u32 = 20;
+
+/// How many of the highest bits of a digest tell the shard of a static filter of so many keys, so that a shard has 1.6 to
+/// 3.2 million.
+pub fn shard_bits(keys: u64) -> u32 {
+    (keys / LEAST_SHARD).max(1).ilog2().min(MAX_SHARD_BITS)
+}
+
+/// The most places of a segment: 2^18.
+pub const MAX_SEGMENT_LOG: u32 = 18;
+
+/// Segments of a binary fuse filter of so many keys: the logarithm of their length, and the number of those that are the
+/// first of a key. Three or four `ways` need two or three segments behind them.
+///
+/// Source: Graf, Lemire 2022, whose numbers were found by experiment. They round down.
+pub fn fuse_segments(keys: u64, ways: u32) -> (u32, u64) {
+    if keys < 2 {
+        return (2, 1);
+    }
+    let ln = libm::log(keys as f64);
+    let (log, factor) = match ways {
+        3 => (ln / libm::log(3.33) + 2.25, 0.875 + 0.25 * libm::log(1e6) / ln),
+        _ => (ln / libm::log(2.91) - 0.5, 0.77 + 0.305 * libm::log(6e5) / ln),
+    };
+    // Keys whose first places are the same must differ in the others, whatever the rounding says of a handful of keys.
+    let log = (libm::floor(log).max(2.0) as u32).min(MAX_SEGMENT_LOG);
+    let slots = libm::round(keys as f64 * factor.max(if ways == 3 { 1.125 } else { 1.075 })) as u64;
+    (log, slots.div_ceil(1 << log).saturating_sub(u64::from(ways) - 1).max(1))
+}
+
+/// False-positive rate of a static filter with fingerprints of so many bits: that an absent key has the fingerprint, or the
+/// half digest of one of the keys.
+pub fn fuse_fpr(width: u32, keys: u64) -> f64 {
+    libm::scalbn(1.0, -(width as i32)) + libm::scalbn(keys as f64, -64)
+}
+
+// ---------------------------------------------------------------------------------------------------------
 // Cuckoo filters
 // ---------------------------------------------------------------------------------------------------------
 
@@ -1066,6 +1110,310 @@ pub fn cuckoo_least_width(n: u64, buckets: u64) -> u32 {
     };
     (5..32).find(|&width| crowded(width) < 1e-6).unwrap_or(32)
 }
+
+// ---------------------------------------------------------------------------------------------------------
+// Spatial filters
+// ---------------------------------------------------------------------------------------------------------
+
+/// What is true of one area of a spatial filter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AreaRates {
+    /// Cells that have its label.
+    pub cells: f64,
+    /// The rate at which absent keys are told to be in this area.
+    pub fpr: f64,
+    /// The share of the cells of its keys that no higher area has taken.
+    pub emersion: f64,
+    /// Inter-set error: the rate at which its keys are told to be in a higher area.
+    pub isep: f64,
+    /// The chance that no key of it is.
+    pub safeness: f64,
+}
+
+/// The rates of areas with so many keys each, lowest label first, in `m` cells: a priori.
+///
+/// With `N_i` the keys of area `i` and all higher ones and `q(t) = (1 - (1 - 1/m)^(k t))^k`: absent keys get label `i` with
+/// `q(N_i) - q(N_(i+1))`, and keys of area `i` a higher one with `q(N_(i+1))`. The first of these sum to `q(N_1)`, the
+/// rate of a Bloom filter of all keys.
+///
+/// Source: Palmieri, Calderoni, Maio, *Spatial Bloom Filters*, 2014; Calderoni, Palmieri, Maio, *Probabilistic Properties of
+/// the Spatial Bloom Filters and Their Relevance to Cryptographic Protocols*, 2018.
+pub fn spatial_expected(m: u64, k: u32, keys: &[u64]) -> Vec<AreaRates> {
+    let mut above = 0.0;
+    let mut rates: Vec<AreaRates> = keys
+        .iter()
+        .rev()
+        .map(|&n| {
+            let n = n as f64;
+            let (taken, filled) = (expected_fill(m, above, k), expected_fill(m, above + n, k));
+            above += n;
+            let cells = m as f64 * expected_fill(m, n, k) * (1.0 - taken);
+            area_rates(k, n, cells, (taken, filled), taken)
+        })
+        .collect();
+    rates.reverse();
+    rates
+}
+
+/// The same from a filter as it is: a posteriori. For each area its keys, the cells that have its label and, if known, how
+/// often a key found the label there already.
+///
+/// The emersion is the share of the cells that the area's keys wrote, `k n` less those collisions, that still have its
+/// label. Where that is unknown, it is the share of all cells that no higher area has: the same but for chance.
+///
+/// Source: as for [`spatial_expected`].
+pub fn spatial_measured(m: u64, k: u32, areas: &[(u64, u64, Option<u64>)]) -> Vec<AreaRates> {
+    let mut above = 0.0;
+    let share = |cells: f64| if m == 0 { 1.0 } else { (cells / m as f64).min(1.0) };
+    let mut rates: Vec<AreaRates> = areas
+        .iter()
+        .rev()
+        .map(|&(n, cells, collisions)| {
+            let (n, cells) = (n as f64, cells as f64);
+            let (taken, filled) = (share(above), share(above + cells));
+            above += cells;
+            let written = collisions.map(|collisions| throws(n, k) - collisions as f64);
+            let hidden = match written {
+                Some(written) if written >= 1.0 => 1.0 - (cells / written).min(1.0),
+                _ => taken,
+            };
+            area_rates(k, n, cells, (taken, filled), hidden)
+        })
+        .collect();
+    rates.reverse();
+    rates
+}
+
+/// `taken` and `filled` are the shares of all cells that higher areas have, without and with this one; `hidden` is the
+/// share of this one's cells that they have.
+fn area_rates(k: u32, n: f64, cells: f64, (taken, filled): (f64, f64), hidden: f64) -> AreaRates {
+    let isep = fpr_from_fill(hidden, k);
+    let safeness = if n > 0.0 { libm::exp(n * libm::log1p(-isep)) } else { 1.0 };
+    let fpr = fpr_from_fill(filled, k) - fpr_from_fill(taken, k);
+    AreaRates { cells, fpr, emersion: 1.0 - hidden, isep, safeness }
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Scalable filters
+// ---------------------------------------------------------------------------------------------------------
+
+/// False-positive rate of several filters of which one admits a key: `1 - prod (1 - p_i)`, if their errors are
+/// independent. At most the sum of the rates.
+///
+/// Source: Almeida, Baquero, Preguiça, Hutchison, *Scalable Bloom Filters*, 2007.
+pub fn compounded_fpr(rates: impl IntoIterator<Item = f64>) -> f64 {
+    // As a sum of logarithms, so that a rate of 1e-20 is not lost in 1 - 1e-20.
+    -libm::expm1(rates.into_iter().map(|p| libm::log1p(-p.clamp(0.0, 1.0))).sum())
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Windowed filters
+// ---------------------------------------------------------------------------------------------------------
+
+/// The most generations that a windowed filter remembers, for each slice that a key is in: so a question runs through
+/// at most 4 stretches of `k` slices, and looks at two slices of each or so.
+///
+/// More of them make slices shorter, and save ever less: at 1 % there are 20.4 bits per key with this limit and 19.7
+/// without, at 1e-4 34.6 and 31.9.
+pub const WINDOWED_GENERATIONS: u32 = 3;
+
+/// The chance that there are `k` neighbours among slices with these fills, all of which have the bit of an absent key.
+///
+/// By following how many slices in a row have it, from one end to the other. `k = 0` gives 1.
+///
+/// Source: Shtul, Baquero, Almeida, *Age-Partitioned Bloom Filters*, 2020.
+pub fn run_chance(fills: impl IntoIterator<Item = f64>, k: u32) -> f64 {
+    let mut runs = Runs::new(k);
+    fills.into_iter().fold(if k == 0 { 1.0 } else { 0.0 }, |_, fill| runs.next(fill))
+}
+
+/// Where the last slices in a row with the bit of an absent key may end.
+#[derive(Clone)]
+struct Runs {
+    /// The chance of each number of them below `k`, if there were never `k`.
+    chances: Vec<f64>,
+    found: f64,
+}
+
+impl Runs {
+    fn new(k: u32) -> Self {
+        let mut chances = vec![0.0; k as usize];
+        if let Some(none) = chances.first_mut() {
+            *none = 1.0;
+        }
+        Self { chances, found: if k == 0 { 1.0 } else { 0.0 } }
+    }
+
+    /// The chance that there were `k` in a row up to the next slice.
+    fn next(&mut self, fill: f64) -> f64 {
+        let broken = self.chances.iter().sum::<f64>() * (1.0 - fill);
+        self.chances.iter_mut().for_each(|chance| *chance *= fill);
+        if let Some(longest) = self.chances.pop() {
+            self.found += longest;
+            self.chances.insert(0, broken);
+        }
+        self.found
+    }
+}
+
+/// False-positive rates of windowed filters that put a key into `k` slices, at the end of a generation, when they are
+/// highest: for 1, 2, ... remembered generations, up to [`WINDOWED_GENERATIONS`] times `k`.
+///
+/// Slice `i`, from the newest, has the keys of `i + 1` generations, and of `k` at most. It is half full with those of
+/// `k`: its fill is `1 - 2^(-(i + 1)/k)`. For `k = 8` and 8 generations that gives 1.105 %.
+///
+/// Source: Shtul, Baquero, Almeida 2020.
+pub fn windowed_fprs(k: u32) -> impl Iterator<Item = f64> + Clone {
+    let fill = move |slice: u32| -libm::expm1(-LN_2 * f64::from(slice.min(k)) / f64::from(k));
+    let mut runs = Runs::new(k);
+    (1..=k).for_each(|slice| {
+        runs.next(fill(slice));
+    });
+    (1..=WINDOWED_GENERATIONS * k).map(move |more| runs.next(fill(k + more)))
+}
+
+/// Bits of each slice of a windowed filter that puts a key into `k` of them, with `g` keys in a generation: half full
+/// with `k g` keys, in whole words.
+///
+/// One bit more than `k g / ln 2` makes up for the difference between `(1 - 1/m)^n` and `e^(-n/m)`, so that
+/// [`windowed_fprs`] is never too low.
+pub fn windowed_slice_bits(k: u32, g: u64) -> u64 {
+    let bits = libm::ceil(f64::from(k) * g as f64 / LN_2) as u64;
+    bits.saturating_add(1).checked_next_multiple_of(64).unwrap_or(u64::MAX)
+}
+
+/// False-positive rate of a windowed filter at the end of a generation, by its own numbers: `k` slices of `m` bits for a
+/// key, `l` generations of `g` keys each remembered.
+pub fn windowed_fpr(k: u32, l: u32, g: u64, m: u64) -> f64 {
+    let fill = |slice: u32| -libm::expm1(f64::from(slice.min(k)) * g as f64 * libm::log1p(-1.0 / m as f64));
+    run_chance((1..=k.saturating_add(l)).map(fill), k)
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Shifting filters
+// ---------------------------------------------------------------------------------------------------------
+
+/// The most offsets per window that a shifting filter has: with more it errs ever more often.
+pub const MAX_SHIFTS: u32 = 3;
+
+/// The bits of a window behind its first one: what one load of 64 bits from any byte on has at least.
+const SHIFT_RANGE: u32 = 56;
+
+/// False-positive rate of a shifting filter: `n` keys, each in `k / (t + 1)` windows with `t` offsets, among `m` places at
+/// which a window may start.
+///
+/// For `t = 1` and `p = e^(-k n / m)` it is `(1 - 2 p + p^(2 - 1/112))^(k/2)`: the bits of a pair are both unset a little
+/// more often than two bits that have nothing to do with each other, because one key in 56 has the same offset and unset
+/// bits at the same distance. 10 bits per key and 8 probes give 0.862 %, a Bloom filter 0.846 %. `t` is taken
+/// between 1 and [`MAX_SHIFTS`]. `n <= 0` gives 0 and `m = 0` gives 1.
+///
+/// Source: Yang et al., *A Shifting Bloom Filter Framework for Set Queries*, 2016, section 3.3, for the structure. Its own
+/// formula, [`shifting_fpr_paper`], is 0.7 % higher there. This one counts, by inclusion and exclusion, the windows of other
+/// keys that reach the bits of a window.
+pub fn shifting_fpr(m: u64, n: f64, k: u32, t: u32) -> f64 {
+    shifting_fpr_from_unset(libm::exp(-load(m, n, k)), k, t)
+}
+
+/// The same from the share of the bits that are unset.
+pub fn shifting_fpr_from_unset(unset: f64, k: u32, t: u32) -> f64 {
+    let t = t.clamp(1, MAX_SHIFTS);
+    let overlaps = shift_overlaps(t);
+    let (unset, bits) = (unset.clamp(0.0, 1.0), t + 1);
+    let mut all_set = 0.0;
+    for chosen in 0..1u32 << bits {
+        let is_chosen = |bit: &u32| chosen >> bit & 1 == 1;
+        let shared: f64 = (0..bits)
+            .filter(is_chosen)
+            .flat_map(|i| (i + 1..bits).filter(is_chosen).map(move |j| (i, j)))
+            .map(|(i, j)| overlaps[i as usize][j as usize])
+            .sum();
+        let throws = f64::from(chosen.count_ones()) - shared / f64::from(bits);
+        let sign = if chosen.count_ones() % 2 == 0 { 1.0 } else { -1.0 };
+        all_set += sign * libm::pow(unset, throws);
+    }
+    libm::pow(all_set.clamp(0.0, 1.0), f64::from(k) / f64::from(bits))
+}
+
+/// For each two bits of a window (0 is its first), how many pairs of bits of another key's window are as far apart, on
+/// average.
+fn shift_overlaps(t: u32) -> [[f64; MAX_SHIFTS as usize + 1]; MAX_SHIFTS as usize + 1] {
+    let mut overlaps = [[0.0; MAX_SHIFTS as usize + 1]; MAX_SHIFTS as usize + 1];
+    if t == 1 {
+        // One distance, which is any of 56: known without counting, because every sizing asks often.
+        overlaps[0][1] = 1.0 / f64::from(SHIFT_RANGE);
+        return overlaps;
+    }
+    let segment = SHIFT_RANGE / t;
+    let range = |bit: u32| if bit == 0 { 0..=0 } else { (bit - 1) * segment + 1..=bit * segment };
+    // How likely two bits are so far apart.
+    let apart = |i: u32, j: u32| {
+        let mut chances = [0.0; SHIFT_RANGE as usize + 1];
+        let ways = (range(i).count() * range(j).count()) as f64;
+        for from in range(i) {
+            range(j).for_each(|to| chances[(to - from) as usize] += 1.0 / ways);
+        }
+        chances
+    };
+    let pairs = || (0..=t).flat_map(|i| (i + 1..=t).map(move |j| (i, j)));
+    let mut any = [0.0; SHIFT_RANGE as usize + 1];
+    for (i, j) in pairs() {
+        any.iter_mut().zip(apart(i, j)).for_each(|(any, chance)| *any += chance);
+    }
+    for (i, j) in pairs() {
+        overlaps[i as usize][j as usize] =
+            any.iter().zip(apart(i, j)).map(|(any, chance)| any * chance).sum();
+    }
+    overlaps
+}
+
+/// False-positive rate of a shifting filter with one offset, as its paper has it:
+/// `((1 - p) (1 - p + p^2 / 56))^(k/2)` with `p = e^(-k n / m)`.
+///
+/// Source: Yang et al. 2016, equation 1, for windows of 57 bits.
+pub fn shifting_fpr_paper(m: u64, n: f64, k: u32) -> f64 {
+    let p = libm::exp(-load(m, n, k));
+    libm::pow((1.0 - p) * (1.0 - p + p * p / f64::from(SHIFT_RANGE)), f64::from(k) / 2.0)
+}
+
+/// The chance that at least one of `places` places, each of which errs with the chance `f`, does: `1 - (1 - f)^places`.
+///
+/// What an absent key meets in a shifting filter for two sets (3 places) and for counts (as many as the largest count).
+pub fn any_of(f: f64, places: u32) -> f64 {
+    -libm::expm1(f64::from(places) * libm::log1p(-f.clamp(0.0, 1.0)))
+}
+
+/// The share of clear answers of a shifting filter for two sets, to keys of either: `(1 - f)^2`, where `f` is
+/// [`bloom_fpr`] of all keys of both. Half full, with `k` probes, `(1 - 2^-k)^2`.
+///
+/// Source: Yang et al. 2016, section 4.3.
+pub fn association_clear(f: f64) -> f64 {
+    (1.0 - f) * (1.0 - f)
+}
+
+/// The share of clear answers of two Bloom filters, to keys spread evenly over the three parts: `2 (1 - f) / 3`. Whoever
+/// is in both is in both filters, which may be an error of either.
+///
+/// Source: Yang et al. 2016, section 4.3.
+pub fn two_blooms_clear(f: f64) -> f64 {
+    2.0 / 3.0 * (1.0 - f)
+}
+
+/// The chance that a shifting filter for counts up to `most` tells the right one for a key that is in `count` times:
+/// `(1 - f)^(most - count)`, where `f` is [`bloom_fpr`] of its different keys. A count of 0 is that of an absent key.
+///
+/// Source: Yang et al. 2016, section 5.3.
+pub fn multiplicity_correct(f: f64, count: u32, most: u32) -> f64 {
+    libm::exp(f64::from(most.saturating_sub(count)) * libm::log1p(-f.clamp(0.0, 1.0)))
+}
+
+/// The mean of [`multiplicity_correct`] over the counts from 1 to `most`.
+pub fn multiplicity_correct_on_average(f: f64, most: u32) -> f64 {
+    (1..=most).map(|count| multiplicity_correct(f, count, most)).sum::<f64>() / f64::from(most)
+}
+
+// ---------------------------------------------------------------------------------------------------------
+// Expanding filters
+// ---------------------------------------------------------------------------------------------------------
 
 /// The share of its slots up to which an expanding filter fills before it doubles: 9 tenths.
 pub const EXPANDING_LOAD: f64 = 0.9;
@@ -1938,5 +2286,119 @@ mod tests {
             [4, 5, 5, 6, 6, 7, 8]
         );
         assert_eq!(cuckoo_least_width(u64::MAX, 2), 32);
+    }
+
+    #[test]
+    fn rates_of_layers_add_up() {
+        assert_eq!(compounded_fpr([]), 0.0);
+        assert_eq!(compounded_fpr([0.5, 0.5]), 0.75);
+        assert_eq!(compounded_fpr([1e-20, 1e-20]), 2e-20);
+        assert_eq!(compounded_fpr([0.1, 1.0]), 1.0);
+        // A scalable filter at 1% with a tightening of 0.85, grown for ever.
+        let rates = (0..1000).map(|layer| 0.01 * 0.15 * libm::pow(0.85, f64::from(layer)));
+        assert!((0.0099..0.01).contains(&compounded_fpr(rates)));
+    }
+
+    /// By looking at every combination of slices.
+    fn run_chance_by_cases(fills: &[f64], k: u32) -> f64 {
+        let cases = 0u32..1 << fills.len();
+        let has_run =
+            |case: &u32| (0..fills.len() as u32).any(|at| case >> at & ((1 << k) - 1) == (1 << k) - 1);
+        let chance = |case: u32| -> f64 {
+            let one = |(at, fill): (usize, &f64)| if case >> at & 1 == 1 { *fill } else { 1.0 - fill };
+            fills.iter().enumerate().map(one).product()
+        };
+        cases.filter(has_run).map(chance).sum()
+    }
+
+    #[test]
+    fn the_chance_of_a_run_is_that_of_all_cases() {
+        let fills = [0.1, 0.9, 0.5, 0.75, 0.25, 0.6, 0.4, 1.0, 0.3];
+        for len in 0..=fills.len() {
+            for k in 1..=len as u32 + 1 {
+                let (found, expected) =
+                    (run_chance(fills[..len].iter().copied(), k), run_chance_by_cases(&fills[..len], k));
+                assert!((found - expected).abs() < 1e-12, "{len} slices, {k} in a row: {found}, {expected}");
+            }
+        }
+        assert_eq!((run_chance([], 0), run_chance([0.5], 0), run_chance([], 3)), (1.0, 1.0, 0.0));
+    }
+
+    /// FGT-1, by the formula.
+    #[test]
+    fn fgt_1_rates_at_the_end_of_a_generation() {
+        for (k, l, rate) in [(7, 5, 0.01283), (8, 8, 0.01105), (10, 7, 0.001474), (13, 20, 8.4e-4)] {
+            let found = windowed_fprs(k).nth(l as usize - 1).unwrap();
+            assert!((found / rate - 1.0).abs() < 0.005, "k = {k}, l = {l}: {found}");
+            for g in [1, 2, 10, 1000, 1_000_000] {
+                let exact = windowed_fpr(k, l, g, windowed_slice_bits(k, g));
+                assert!(exact <= found, "k = {k}, l = {l}, g = {g}: {exact}");
+                assert!(g < 1_000_000 || exact > 0.9999 * found);
+            }
+        }
+    }
+
+    #[test]
+    fn shifting_rates_are_those_of_the_paper_and_of_simulations() {
+        // 10 bits per key, 8 probes: the paper, and what was measured.
+        close(shifting_fpr_paper(200_000, 2e4, 8), 0.008679, 1e-4);
+        close(shifting_fpr(200_000, 2e4, 8, 1), 0.008618, 1e-4);
+        close(bloom_fpr(200_000, 2e4, 8), 0.008455, 1e-4);
+        close(shifting_fpr(1_200_000, 1e5, 8, 1), 0.003227, 1e-3);
+        close(shifting_fpr(1_600_000, 1e5, 12, 1), 4.81e-4, 1e-3);
+        // In closed form.
+        let p = libm::exp(-0.8);
+        close(
+            shifting_fpr(1_000_000, 1e5, 8, 1),
+            libm::pow(1.0 - 2.0 * p + libm::pow(p, 2.0 - 1.0 / 112.0), 4.0),
+            1e-12,
+        );
+        // More offsets: simulated 0.00927 and 0.01013.
+        close(shifting_fpr(1_000_000, 1e5, 6, 2), 0.00927, 2e-3);
+        close(shifting_fpr(1_000_000, 1e5, 8, 3), 0.01013, 2e-3);
+        // At the best load the paper's rate is 0.6204 to the power of the bits per key.
+        let best = (1..=40).map(|k| shifting_fpr_paper(2_000_000, 1e5, k)).fold(1.0, f64::min);
+        close(libm::pow(best, 1.0 / 20.0), 0.6204, 1e-4);
+    }
+
+    #[test]
+    fn shifting_rates_have_ends() {
+        for t in 1..=MAX_SHIFTS {
+            for k in [2, 6, 12, 60] {
+                assert_eq!((shifting_fpr(0, 5.0, k, t), shifting_fpr(100, 0.0, k, t)), (1.0, 0.0));
+                assert!(shifting_fpr(100, 1e9, k, t) > 0.999_999);
+                let mut before = 1.0;
+                for m in (1..2000).step_by(7) {
+                    let rate = shifting_fpr(m, 100.0, k, t);
+                    assert!(
+                        (0.0..=1.0).contains(&rate) && rate <= before,
+                        "t {t}, k {k}, m {m}: {rate} after {before}"
+                    );
+                    before = rate;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn clear_and_correct_answers_are_those_of_the_paper() {
+        for (k, clear, two) in [(10, 0.99805, 0.666), (8, 0.9922, 0.664), (5, 0.9385, 0.6458)] {
+            let f = libm::exp2(-f64::from(k));
+            close(association_clear(f), clear, 1e-4);
+            close(two_blooms_clear(f), two, 1e-3);
+            close(any_of(f, 3), 3.0 * f, 0.04);
+        }
+        for (m, k, most, member, alien) in [
+            (1_154_156, 8, 57, 0.898, 0.800),
+            (1_731_234, 8, 57, 0.990, 0.980),
+            (1_731_234, 12, 57, 0.993, 0.986),
+            (1_154_156, 8, 16, 0.971, 0.939),
+        ] {
+            let f = bloom_fpr(m, 1e5, k);
+            close(multiplicity_correct_on_average(f, most), member, 1e-3);
+            close(multiplicity_correct(f, 0, most), alien, 1e-3);
+            close(multiplicity_correct(f, 0, most), 1.0 - any_of(f, most), 1e-9);
+            assert_eq!(multiplicity_correct(f, most, most), 1.0);
+        }
     }
 }

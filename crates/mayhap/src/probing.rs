@@ -16,7 +16,7 @@ use crate::hash::Digest;
 use crate::math::MAX_PROBES;
 
 /// 2^64 divided by the golden ratio, odd: spreads small integers over all 64 bits.
-const PHI: u64 = 0x9E37_79B9_7F4A_7C15;
+pub(crate) const PHI: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The rule from digest to positions, by its id on disk. Foreign rules get ids of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,17 @@ pub enum Probing {
     Dleft,
     /// Two buckets and a fingerprint, from the digest's first half; the family `cuckoo`.
     Cuckoo,
+    /// [`positions`] of a digest that is changed by the number of each layer; the family `scalable`.
+    Layered,
+    /// [`positions`], one in each slice; the family `windowed`.
+    Sliced,
+    /// Offsets, then places at which windows start, each one value of the rule [`Scaled`](Probing::Scaled); the family
+    /// `shifting`.
+    Shifting,
+    /// Two offsets, the second beyond the first, then places; the family `shifting-association`.
+    ShiftingAssociation,
+    /// A place in each of several segments, and a fingerprint, from the digest's first half; the family `fuse`.
+    Fuse,
     /// A quotient and a fingerprint, from neighbouring bits of the digest; the family `expanding`.
     Expanding,
 }
@@ -49,6 +60,11 @@ impl Probing {
             Self::Split => 3,
             Self::Dleft => 8,
             Self::Cuckoo => 9,
+            Self::Layered => 10,
+            Self::Sliced => 16,
+            Self::Shifting => 13,
+            Self::ShiftingAssociation => 14,
+            Self::Fuse => 17,
             Self::Expanding => 11,
         }
     }
@@ -63,6 +79,11 @@ impl Probing {
             3 => Some(Self::Split),
             8 => Some(Self::Dleft),
             9 => Some(Self::Cuckoo),
+            10 => Some(Self::Layered),
+            16 => Some(Self::Sliced),
+            13 => Some(Self::Shifting),
+            14 => Some(Self::ShiftingAssociation),
+            17 => Some(Self::Fuse),
             11 => Some(Self::Expanding),
             _ => None,
         }
@@ -165,7 +186,7 @@ pub(crate) fn with_distinct<R>(digest: Digest, probes: u32, cells: u64, then: im
 
 /// The first of each value, at the front of `room`.
 #[inline(always)]
-fn distinct(positions: Positions, room: &mut [u64]) -> &[u64] {
+pub(crate) fn distinct(positions: impl Iterator<Item = u64>, room: &mut [u64]) -> &[u64] {
     let mut len = 0;
     for position in positions {
         if !room[..len].contains(&position) {

@@ -3,10 +3,10 @@
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
-use crate::bits::{BLOCK, MAX_WIDTH, OVERHEAD, OutOfMemory, SLOTS, Width, bucket_bits};
+use crate::bits::{BEHIND, BLOCK, MAX_WIDTH, OVERHEAD, OutOfMemory, SLOTS, WINDOW, Width, bucket_bits};
 use crate::error::SpecError;
 use crate::hash::Hashing;
-use crate::math::{self, BlockShape, MAX_PROBES, ProbesRule};
+use crate::math::{self, BlockShape, MAX_PROBES, ProbesRule, WINDOWED_GENERATIONS};
 
 /// The most keys that a filter may be planned for: 2^48, 281 million million.
 pub const MAX_CAPACITY: u64 = 1 << 48;
@@ -40,6 +40,11 @@ pub struct Spec {
     foldable: bool,
     counter_bits: Option<u32>,
     counting_rule: Option<CountingRule>,
+    areas: Option<u32>,
+    growth: Option<u32>,
+    tightening: Option<f64>,
+    shifts: Option<u32>,
+    max_count: Option<u32>,
     doublings: Option<u32>,
     hashing: Hashing,
 }
@@ -201,6 +206,42 @@ impl Spec {
         self
     }
 
+    /// Asks for so many areas, of a family of many sets. Means nothing to a family of one.
+    #[must_use]
+    pub const fn with_areas(mut self, areas: u32) -> Self {
+        self.areas = Some(areas);
+        self
+    }
+
+    /// Asks for layers that have room for so many times the keys of the one before, of a family that grows by them.
+    /// 1 makes all layers equal; 0 makes a filter that does not grow, and says when it is full.
+    #[must_use]
+    pub const fn with_growth(mut self, growth: u32) -> Self {
+        self.growth = Some(growth);
+        self
+    }
+
+    /// Asks for layers whose rates are so many times that of the one before, of a family that grows by them.
+    #[must_use]
+    pub const fn with_tightening(mut self, tightening: f64) -> Self {
+        self.tightening = Some(tightening);
+        self
+    }
+
+    /// Asks for so many offsets per window, of the family `shifting`.
+    #[must_use]
+    pub const fn with_shifts(mut self, shifts: u32) -> Self {
+        self.shifts = Some(shifts);
+        self
+    }
+
+    /// Asks for counts up to this one, of the family `shifting-multiplicity`.
+    #[must_use]
+    pub const fn with_max_count(mut self, count: u32) -> Self {
+        self.max_count = Some(count);
+        self
+    }
+
     /// Asks that the rate be kept through so many doublings, of a family that doubles.
     #[must_use]
     pub const fn with_doublings(mut self, doublings: u32) -> Self {
@@ -245,6 +286,12 @@ impl Spec {
 
     /// Each number by itself. Everything that sizes a filter calls this first.
     fn check(&self) -> Result<(), SpecError> {
+        if let Some(asked) = self.shifts {
+            return Err(SpecError::NoShifts { asked });
+        }
+        if let Some(asked) = self.max_count {
+            return Err(SpecError::NoMaxCount { asked });
+        }
         if let Some(asked) = self.capacity.filter(|n| !(1..=MAX_CAPACITY).contains(n)) {
             return Err(SpecError::Capacity { asked, limit: MAX_CAPACITY });
         }
@@ -257,6 +304,10 @@ impl Spec {
         }
         if let Some(asked) = self.probes.filter(|k| !(1..=MAX_PROBES).contains(k)) {
             return Err(SpecError::Probes { asked });
+        }
+        // The family that has layers looks at these first, and asks for the rest without them.
+        if self.growth.is_some() || self.tightening.is_some() {
+            return Err(SpecError::NoLayers);
         }
         Ok(())
     }
@@ -800,6 +851,81 @@ pub struct SpectralSize {
     pub fpr: f64,
 }
 
+impl Spec {
+    /// Solves for what was not asked, for a binary fuse filter: its fingerprints are as long as the rate needs, or the bits
+    /// allow. Three places per key in the layout `fastest`, which is the default, and four in `compact`.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn fuse(&self) -> Result<FuseSize, SpecError> {
+        self.check()?;
+        self.no_counters()?;
+        if let Some(asked) = self.probes {
+            return Err(SpecError::NoProbes { asked });
+        }
+        let ways = if self.layout == Some(Layout::Compact) { 4 } else { 3 };
+        let capacity = self.capacity.ok_or(SpecError::Incomplete)?;
+        let sized = |width: u32| {
+            let fpr = math::fuse_fpr(width, capacity);
+            FuseSize { capacity, width, ways, fpr_asked: self.fpr.unwrap_or(fpr), fpr }
+        };
+        let mut sizes = FuseSize::WIDTHS.map(sized);
+        // Who asks for 2^-8 means 8 bits, although equal digests add a little.
+        let granted = |size: &FuseSize| self.fpr.is_none_or(|p| size.fpr <= p * (1.0 + 1e-6));
+        let size = match (self.bits, self.fpr) {
+            (Some(bits), _) => {
+                let best = sizes.clone().rfind(|size| size.bits() <= bits).filter(granted);
+                let mut needed = || sizes.find(granted).map_or(MAX_BITS, |size| size.bits());
+                best.ok_or_else(|| SpecError::Unreachable { bits, needed: needed() })?
+            }
+            (None, Some(asked)) => {
+                let least = sizes.clone().map(|size| size.fpr).fold(1.0, f64::min);
+                sizes.find(granted).ok_or(SpecError::FprBelow { asked, least })?
+            }
+            (None, None) => return Err(SpecError::Incomplete),
+        };
+        match size.bits() {
+            asked if asked > MAX_BITS => Err(SpecError::Bits { asked, limit: MAX_BITS }),
+            _ => Ok(size),
+        }
+    }
+}
+
+/// The numbers of a binary fuse filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FuseSize {
+    /// The number of different keys it is made of.
+    pub capacity: u64,
+    /// Bits per fingerprint.
+    pub width: u32,
+    /// Places per key: 3 or 4.
+    pub ways: u32,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate that these integers give.
+    pub fpr: f64,
+}
+
+impl FuseSize {
+    /// The lengths that fingerprints have.
+    pub(crate) const WIDTHS: RangeInclusive<u32> = 4..=32;
+
+    /// Bits of all fingerprints together, if the shards have the same number of keys.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        let shards = 1 << math::shard_bits(self.capacity);
+        let (log, segments) = math::fuse_segments(self.capacity.div_ceil(shards), self.ways);
+        let slots = (segments + u64::from(self.ways) - 1) << log;
+        shards * slots.next_multiple_of(64) * u64::from(self.width)
+    }
+
+    /// Four places per key are `compact`, three `fastest`.
+    #[must_use]
+    pub const fn layout(&self) -> Layout {
+        if self.ways == 4 { Layout::Compact } else { Layout::Fastest }
+    }
+}
+
 /// The lengths that fingerprints have: semi-sorting takes their upper 4 bits, and must leave one.
 pub(crate) const fn cuckoo_widths(layout: Layout) -> RangeInclusive<u32> {
     match layout {
@@ -887,6 +1013,254 @@ fn half_full(probes: u32) -> f64 {
     libm::exp2(-f64::from(probes))
 }
 
+/// Twice the keys in each layer: modest growth. Four for fast growth takes more room on average.
+const DEFAULT_GROWTH: u32 = 2;
+
+/// The flat optimum of the memory, averaged over the numbers of keys that a filter ends with: Almeida et al. 2007.
+const DEFAULT_TIGHTENING: f64 = 0.85;
+
+/// As RedisBloom's limit on EXPANSION.
+pub(crate) const MAX_GROWTH: u32 = 32_768;
+
+/// The lowest rate that may be asked of a scalable filter. The rates of its layers are lower and fall without end, but
+/// their probes end at 64.
+pub const SCALABLE_MIN_FPR: f64 = 1e-12;
+
+impl Spec {
+    /// The parameters of RedisBloom's `BF.RESERVE` for a scalable filter: half of the rate for the first layer, each
+    /// further one half of the one before, and so many times its keys (EXPANSION, 2 by default). 0 stands for
+    /// NONSCALING, which has one layer with the whole rate.
+    ///
+    /// ```
+    /// use mayhap::{Scalable, Spec};
+    ///
+    /// let mut seen = Scalable::from_spec(&Spec::redisbloom(100, 0.01, 0))?;
+    /// while seen.insert(seen.inserted().unwrap_or(0)).is_ok() {}
+    /// assert!(seen.inserted() >= Some(100)); // full, and as it was
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    #[must_use]
+    pub fn redisbloom(capacity: u64, fpr: f64, expansion: u32) -> Self {
+        Self::sized(capacity, fpr).with_growth(expansion).with_tightening(0.5)
+    }
+
+    /// Solves for what was not asked, for a scalable filter and its first layer. Bits are those of that layer.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(10_000, 0.02).with_tightening(0.5).scalable()?;
+    /// assert_eq!((sized.layer_fpr, sized.probes, sized.bits), (0.01, 7, 100_989)); // 7 * 10,000 / ln 2
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn scalable(&self) -> Result<ScalableSize, SpecError> {
+        let asked = Self { growth: None, tightening: None, ..*self };
+        asked.check()?;
+        asked.no_layout()?;
+        asked.no_counters()?;
+        if let Some(asked) = self.probes {
+            return Err(SpecError::NoProbes { asked });
+        }
+        let growth = self.growth.unwrap_or(DEFAULT_GROWTH);
+        if growth > MAX_GROWTH {
+            return Err(SpecError::Growth { asked: growth, limit: MAX_GROWTH });
+        }
+        let tightening = self.tightening.unwrap_or(DEFAULT_TIGHTENING);
+        if !(0.01..=0.99).contains(&tightening) {
+            return Err(SpecError::Tightening { asked: tightening });
+        }
+        if let Some(asked) = self.fpr.filter(|&p| p < SCALABLE_MIN_FPR) {
+            return Err(SpecError::FprBelow { asked, least: SCALABLE_MIN_FPR });
+        }
+        let share = first_share(growth, tightening);
+        let probes = |p: f64| math::bloom_probes(p * share, ProbesRule::Up);
+        let (capacity, probes) = match (self.capacity, self.bits, self.fpr) {
+            (Some(n), None, Some(p)) => (n, probes(p)),
+            (Some(n), Some(m), p) => {
+                // Without a rate, as many as the bits give, but enough for a rate below 1.
+                let least = p.map_or_else(|| probes(1.0 - f64::EPSILON), probes);
+                let fits = |k: &u32| layer_bits(n, *k) <= m;
+                let most = p.map_or(MAX_PROBES, probes);
+                let found = (least..=most).rev().find(fits);
+                (n, found.ok_or_else(|| SpecError::Unreachable { bits: m, needed: layer_bits(n, least) })?)
+            }
+            (None, Some(m), Some(p)) => {
+                let k = probes(p);
+                let fits = math::bloom_capacity_for_probes(m, half_full(k), k);
+                (at_least_one(fits, m, || layer_bits(1, k))?, k)
+            }
+            _ => return Err(SpecError::Incomplete),
+        };
+        let bits = layer_bits(capacity, probes);
+        if bits > MAX_BITS {
+            return Err(SpecError::Bits { asked: bits, limit: MAX_BITS });
+        }
+        let fpr_asked = self.fpr.unwrap_or(half_full(probes) / share);
+        let fpr = math::bloom_fpr(bits, capacity as f64, probes);
+        let layer_fpr = fpr_asked * share;
+        Ok(ScalableSize { capacity, bits, probes, growth, tightening, fpr_asked, layer_fpr, fpr })
+    }
+}
+
+/// The share of the asked rate that the first layer gets; 1 if it stays the only one.
+fn first_share(growth: u32, tightening: f64) -> f64 {
+    if growth == 0 { 1.0 } else { 1.0 - tightening }
+}
+
+/// Bits of a layer for so many keys that is half full with them: `n k / ln 2`.
+pub(crate) fn layer_bits(capacity: u64, probes: u32) -> u64 {
+    math::bloom_bits_for_probes(capacity, half_full(probes), probes)
+}
+
+/// The numbers of a scalable filter and of its first layer, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScalableSize {
+    /// The number of keys that its first layer is made for.
+    pub capacity: u64,
+    /// The bits of that layer.
+    pub bits: u64,
+    /// Its positions per key.
+    pub probes: u32,
+    /// Each further layer has room for so many times the keys of the one before; 0 if there is none.
+    pub growth: u32,
+    /// And so many times its rate.
+    pub tightening: f64,
+    /// The rate that was asked for: of all layers together, however many there will be.
+    pub fpr_asked: f64,
+    /// The share of it that the first layer may have.
+    pub layer_fpr: f64,
+    /// The rate that the first layer has at capacity.
+    pub fpr: f64,
+}
+
+impl Spec {
+    /// Solves for what was not asked, for a windowed filter: the slices and generations that take the fewest bits.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(1_000_000, 0.01).windowed()?;
+    /// assert_eq!((sized.probes, sized.generations, sized.generation), (10, 24, 41_667));
+    /// assert!(sized.fpr <= 0.01 && sized.bits() < 20_500_000);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn windowed(&self) -> Result<WindowedSize, SpecError> {
+        self.check()?;
+        self.no_layout()?;
+        self.no_counters()?;
+        if let Some(asked) = self.probes {
+            return Err(SpecError::NoProbes { asked });
+        }
+        // 64 slices for a key keep every rate that may be asked for.
+        let smallest = |n: u64, p: f64| WindowedSize::smallest(n, p).ok_or(SpecError::Fpr { asked: p });
+        let size = match (self.capacity, self.bits, self.fpr) {
+            (Some(n), None, Some(p)) => smallest(n, p)?,
+            (Some(n), Some(bits), None) => {
+                let all =
+                    (1..=MAX_PROBES).flat_map(|k| (1..).zip(math::windowed_fprs(k)).map(move |l| (k, l)));
+                let sizes =
+                    || all.clone().map(|(k, (l, fpr))| WindowedSize { fpr, ..WindowedSize::of(n, k, l) });
+                let fits = sizes().filter(|size| size.bits() <= bits);
+                let best = fits.min_by(|one, other| one.fpr.total_cmp(&other.fpr));
+                let needed = || sizes().map(|size| size.bits()).min().unwrap_or(MAX_BITS);
+                best.ok_or_else(|| SpecError::Unreachable { bits, needed: needed() })?
+            }
+            (Some(n), Some(bits), Some(p)) => {
+                let size = smallest(n, p)?;
+                if size.bits() > bits {
+                    return Err(SpecError::Unreachable { bits, needed: size.bits() });
+                }
+                size
+            }
+            (None, Some(bits), Some(p)) => {
+                let needed = smallest(1, p)?.bits();
+                // The most keys that fit, by halving the range.
+                let fits = |n: u64| WindowedSize::smallest(n, p).filter(|size| size.bits() <= bits);
+                let (mut fit, mut too_many) = (0, bits + 1);
+                while too_many - fit > 1 {
+                    let middle = fit + (too_many - fit) / 2;
+                    if fits(middle).is_some() { fit = middle } else { too_many = middle }
+                }
+                let found = if fit == 0 { None } else { fits(fit) };
+                found.ok_or(SpecError::Unreachable { bits, needed })?
+            }
+            _ => return Err(SpecError::Incomplete),
+        };
+        if size.bits() > MAX_BITS {
+            return Err(SpecError::Bits { asked: size.bits(), limit: MAX_BITS });
+        }
+        let WindowedSize { probes, generations, generation, slice_bits, .. } = size;
+        let fpr = math::windowed_fpr(probes, generations, generation, slice_bits);
+        Ok(WindowedSize { fpr_asked: self.fpr.unwrap_or(fpr), fpr, ..size })
+    }
+}
+
+/// The numbers of a windowed filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WindowedSize {
+    /// The number of keys that it remembers at least.
+    pub capacity: u64,
+    /// Slices that each key is in.
+    pub probes: u32,
+    /// Generations that are remembered in full.
+    pub generations: u32,
+    /// Keys of a generation.
+    pub generation: u64,
+    /// Bits of each slice; a multiple of 64.
+    pub slice_bits: u64,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at the end of a generation, when it is highest.
+    pub fpr: f64,
+}
+
+impl WindowedSize {
+    /// A filter for the last `capacity` keys with so many slices for each, and so many generations. Its rates are not
+    /// computed.
+    fn of(capacity: u64, probes: u32, generations: u32) -> Self {
+        let generation = capacity.div_ceil(generations.into());
+        let slice_bits = math::windowed_slice_bits(probes, generation);
+        Self { capacity, probes, generations, generation, slice_bits, fpr_asked: 1.0, fpr: 1.0 }
+    }
+
+    /// The one with the fewest bits that keeps a rate; `None` if none does.
+    fn smallest(capacity: u64, fpr: f64) -> Option<Self> {
+        let mut best: Option<Self> = None;
+        for probes in 1..=MAX_PROBES {
+            // No number of generations takes fewer bits than this. Most slices per key are ruled out by it.
+            let most = WINDOWED_GENERATIONS * probes;
+            let least = u64::from(probes + 1).saturating_mul(Self::of(capacity, probes, most).slice_bits);
+            let half_full = capacity as f64 * f64::from(probes) / core::f64::consts::LN_2;
+            let least = least.max((half_full * f64::from(probes + most) / f64::from(most)) as u64);
+            if best.is_some_and(|best| best.bits() <= least) {
+                continue;
+            }
+            let keeping = math::windowed_fprs(probes).take_while(|&rate| rate <= fpr).zip(1..);
+            let sizes = keeping.map(|(_, generations)| Self::of(capacity, probes, generations));
+            best = best.into_iter().chain(sizes).min_by_key(Self::bits);
+        }
+        best
+    }
+
+    /// The slices: those of a key, and one more for each generation that is remembered.
+    #[must_use]
+    pub const fn slices(&self) -> u32 {
+        self.probes + self.generations
+    }
+
+    /// The bits of all slices together.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.slice_bits.saturating_mul(self.slices() as u64)
+    }
+}
+
 impl From<OutOfMemory> for SpecError {
     fn from(refused: OutOfMemory) -> Self {
         Self::Memory { bytes: refused.bytes }
@@ -928,6 +1302,322 @@ impl Plan {
     #[must_use]
     pub fn bits_per_key(&self) -> f64 {
         self.bits as f64 / self.capacity as f64
+    }
+}
+
+/// The most areas of a spatial filter: as many as labels of 16 bits tell apart, one of which is "none".
+pub const MAX_AREAS: u32 = u16::MAX as u32;
+
+/// As many as labels of 8 bits tell apart; the number of areas where nobody said one.
+const AREAS_OF_A_BYTE: u32 = u8::MAX as u32;
+
+impl Spec {
+    /// Solves for what was not asked, for a spatial filter: a Bloom filter of all keys with labels in place of bits, of 8
+    /// bits for up to 255 areas, else of 16.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(100_000, 0.001).with_areas(3).spatial()?;
+    /// assert_eq!((sized.cells, sized.probes, sized.label_bits), (1_437_759, 10, 8));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn spatial(&self) -> Result<SpatialSize, SpecError> {
+        self.check()?;
+        self.no_counters()?;
+        let asked = self.areas.unwrap_or(AREAS_OF_A_BYTE);
+        let areas = u16::try_from(asked).ok().filter(|&areas| areas > 0);
+        let areas = areas.ok_or(SpecError::Areas { asked, limit: MAX_AREAS })?;
+        let label_bits = if asked <= AREAS_OF_A_BYTE { 8 } else { 16 };
+        let bits = |cells: u64| cells.saturating_mul(label_bits.into());
+        let BloomSize { capacity, bits: cells, probes, fpr_asked, fpr } = self.cells(bits)?;
+        Ok(SpatialSize { capacity, cells, probes, areas, label_bits, fpr_asked, fpr })
+    }
+}
+
+/// The numbers of a spatial filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SpatialSize {
+    /// The number of keys it is made for, in all areas together.
+    pub capacity: u64,
+    /// Its cells.
+    pub cells: u64,
+    /// Positions per key.
+    pub probes: u32,
+    /// Its areas, with the numbers from 1 on.
+    pub areas: u16,
+    /// Bits of the label in each cell: 8 or 16.
+    pub label_bits: u32,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at capacity: at which absent keys are told to be in some area.
+    pub fpr: f64,
+}
+
+impl SpatialSize {
+    /// The bits of all cells together.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.cells.saturating_mul(self.label_bits as u64)
+    }
+}
+
+/// The largest count that a shifting filter tells: the bits of one window.
+pub const MAX_COUNT: u32 = WINDOW;
+
+impl Spec {
+    /// Solves for what was not asked, for a shifting filter. Bits are all that it takes: those behind the last place at
+    /// which a window starts, and counters, if any were asked for, included.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(1_000_000, 0.01).shifting()?;
+    /// assert_eq!((sized.starts, sized.probes, sized.bits()), (9_666_689, 6, 9_666_745));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn shifting(&self) -> Result<ShiftingSize, SpecError> {
+        let shifts = self.shifts.unwrap_or(1);
+        if !(1..=math::MAX_SHIFTS).contains(&shifts) {
+            return Err(SpecError::Shifts { asked: shifts, most: math::MAX_SHIFTS });
+        }
+        let asked = Self { shifts: None, ..*self };
+        let (size, counter_bits) =
+            asked.windows(shifts + 1, |m, n, k| math::shifting_fpr(m, n, k, shifts))?;
+        let BloomSize { capacity, bits: starts, probes, fpr_asked, fpr } = size;
+        Ok(ShiftingSize { capacity, starts, probes, shifts, counter_bits, fpr_asked, fpr })
+    }
+
+    /// Solves for what was not asked, for a shifting filter of two sets. The capacity is the number of keys in either, the
+    /// rate that of keys in neither that are admitted.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn shifting_association(&self) -> Result<ShiftingAssociationSize, SpecError> {
+        let (size, counter_bits) = self.windows(1, |m, n, k| math::any_of(math::bloom_fpr(m, n, k), 3))?;
+        let BloomSize { capacity, bits: starts, probes, fpr_asked, fpr } = size;
+        Ok(ShiftingAssociationSize { capacity, starts, probes, counter_bits, fpr_asked, fpr })
+    }
+
+    /// Solves for what was not asked, for a shifting filter of counts. The capacity is the number of different keys, the
+    /// rate that of absent keys that get a count. Wrong counts of keys that are in are rarer.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn shifting_multiplicity(&self) -> Result<ShiftingMultiplicitySize, SpecError> {
+        let max_count = self.max_count.unwrap_or(MAX_COUNT);
+        if !(1..=MAX_COUNT).contains(&max_count) {
+            return Err(SpecError::MaxCount { asked: max_count, most: MAX_COUNT });
+        }
+        let asked = Self { max_count: None, ..*self };
+        let (size, counter_bits) =
+            asked.windows(1, |m, n, k| math::any_of(math::bloom_fpr(m, n, k), max_count))?;
+        let BloomSize { capacity, bits: starts, probes, fpr_asked, fpr } = size;
+        Ok(ShiftingMultiplicitySize { capacity, starts, probes, max_count, counter_bits, fpr_asked, fpr })
+    }
+
+    /// A filter that is read in windows: its places, as bits, and the width of its counters. The probes are a multiple of
+    /// `step`, `rate` grows with the keys (its second argument) and falls with the places (its first).
+    fn windows(
+        &self,
+        step: u32,
+        rate: impl Fn(u64, f64, u32) -> f64,
+    ) -> Result<(BloomSize, Option<u32>), SpecError> {
+        self.check()?;
+        self.no_layout()?;
+        self.no_rule()?;
+        let counter_bits = self.counter_width(COUNTING_BITS)?;
+        if let Some(asked) = self.probes.filter(|probes| !probes.is_multiple_of(step)) {
+            return Err(SpecError::ProbesStep { asked, step });
+        }
+        let probes = || {
+            (step..=MAX_PROBES).step_by(step as usize).filter(|&k| self.probes.is_none_or(|asked| asked == k))
+        };
+        // From a half-full filter up and down to where the rate is met, and then between.
+        let places = |n: u64, p: f64, k: u32| {
+            let misses = |m: u64| rate(m, n as f64, k) > p;
+            let mut high = (libm::ceil(f64::from(k) * n as f64 / core::f64::consts::LN_2) as u64).max(1);
+            while misses(high) && high < u64::MAX {
+                high = high.saturating_mul(2);
+            }
+            let mut low = high / 2;
+            while low > 0 && !misses(low) {
+                (low, high) = (low / 2, low);
+            }
+            math::first_false(low.max(1), high, misses)
+        };
+        // The places have one least number, near as many probes as a half-full filter has.
+        let fewest = |n: u64, p: f64| {
+            let sized = |k: u32| (places(n, p, k), k);
+            let half_full = (libm::round(-libm::log2(p) / f64::from(step)) as u32 * step)
+                .clamp(step, MAX_PROBES / step * step);
+            let mut best = sized(self.probes.unwrap_or(half_full));
+            let mut climb = |next: fn(u32, u32) -> u32| {
+                let mut last = best;
+                while self.probes.is_none() && (step..=MAX_PROBES).contains(&next(last.1, step)) {
+                    let neighbour = sized(next(last.1, step));
+                    if neighbour.0 > last.0 {
+                        break;
+                    }
+                    last = neighbour;
+                    best = best.min(last);
+                }
+            };
+            climb(|k, step| k + step);
+            climb(|k, step| k.saturating_sub(step));
+            best
+        };
+        let needed = |n: u64| window_bits(fewest(n, self.fpr.unwrap_or(0.5)).0, counter_bits);
+        let given = match self.bits {
+            Some(bits) if bits < window_bits(1, counter_bits) => {
+                return Err(SpecError::Unreachable { bits, needed: needed(self.capacity.unwrap_or(1)) });
+            }
+            bits => bits.map(|bits| (bits, window_starts(bits, counter_bits))),
+        };
+        let (capacity, starts, probes) = match (self.capacity, given, self.fpr, self.probes) {
+            (Some(_), Some(_), Some(_), Some(_)) => return Err(SpecError::TooMuch),
+            (Some(n), None, Some(p), _) => {
+                let (m, k) = fewest(n, p);
+                (n, m, k)
+            }
+            (Some(n), Some((_, m)), None, _) => {
+                let best = probes().min_by(|&a, &b| rate(m, n as f64, a).total_cmp(&rate(m, n as f64, b)));
+                (n, m, best.unwrap_or(step))
+            }
+            (Some(n), Some((bits, m)), Some(p), None) => {
+                let first = probes().find(|&k| rate(m, n as f64, k) <= p);
+                (n, m, first.ok_or_else(|| SpecError::Unreachable { bits, needed: needed(n) })?)
+            }
+            (None, Some((bits, m)), Some(p), _) => {
+                let most = |k: u32| math::first_false(1, MAX_CAPACITY, |n| rate(m, n as f64, k) <= p) - 1;
+                let (n, k) = probes().map(|k| (most(k), k)).max_by_key(|&(n, _)| n).unwrap_or((0, step));
+                (at_least_one(n, bits, || needed(1))?, m, k)
+            }
+            // Half full.
+            (Some(n), None, None, Some(k)) => {
+                (n, libm::ceil(f64::from(k) * n as f64 / core::f64::consts::LN_2) as u64, k)
+            }
+            (None, Some((_, m)), None, Some(k)) => {
+                (((m as f64 * core::f64::consts::LN_2 / f64::from(k)) as u64).max(1), m, k)
+            }
+            _ => return Err(SpecError::Incomplete),
+        };
+        let bits = window_bits(starts, counter_bits);
+        if bits > MAX_BITS {
+            return Err(SpecError::Bits { asked: bits, limit: MAX_BITS });
+        }
+        let fpr = rate(starts, capacity as f64, probes);
+        Ok((
+            BloomSize { capacity, bits: starts, probes, fpr_asked: self.fpr.unwrap_or(fpr), fpr },
+            counter_bits,
+        ))
+    }
+
+    /// The same for so many keys, unless the number of keys is asked for or follows from what is.
+    pub(crate) const fn for_keys(mut self, keys: u64) -> Self {
+        if self.capacity.is_none() && (self.bits.is_none() || (self.fpr.is_none() && self.probes.is_none())) {
+            self.capacity = Some(if keys == 0 { 1 } else { keys });
+        }
+        self
+    }
+}
+
+/// The bits of a filter that is read in windows, from the places at which one starts.
+pub(crate) const fn window_bits(starts: u64, counter_bits: Option<u32>) -> u64 {
+    let counter = match counter_bits {
+        Some(bits) => bits as u64,
+        None => 0,
+    };
+    starts.saturating_add(BEHIND).saturating_mul(1 + counter)
+}
+
+/// How many places at which a window starts there are in so many bits, of which there must be enough for one.
+const fn window_starts(bits: u64, counter_bits: Option<u32>) -> u64 {
+    bits / (window_bits(1, counter_bits) / (1 + BEHIND)) - BEHIND
+}
+
+/// The numbers of a shifting filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ShiftingSize {
+    /// The number of keys it is made for.
+    pub capacity: u64,
+    /// The places at which a window may start.
+    pub starts: u64,
+    /// Bits per key: as many windows, each of one more bit than there are shifts.
+    pub probes: u32,
+    /// Offsets per key.
+    pub shifts: u32,
+    /// Bits of the counter of each bit, if it has one.
+    pub counter_bits: Option<u32>,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at capacity.
+    pub fpr: f64,
+}
+
+impl ShiftingSize {
+    /// All bits, counters included.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        window_bits(self.starts, self.counter_bits)
+    }
+}
+
+/// The numbers of a shifting filter of two sets, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ShiftingAssociationSize {
+    /// The number of keys of either set that it is made for.
+    pub capacity: u64,
+    /// The places at which a window may start.
+    pub starts: u64,
+    /// Windows per key.
+    pub probes: u32,
+    /// Bits of the counter of each bit, if it has one.
+    pub counter_bits: Option<u32>,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate at which keys of neither set are admitted at capacity.
+    pub fpr: f64,
+}
+
+impl ShiftingAssociationSize {
+    /// All bits, counters included.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        window_bits(self.starts, self.counter_bits)
+    }
+}
+
+/// The numbers of a shifting filter of counts, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ShiftingMultiplicitySize {
+    /// The number of different keys it is made for.
+    pub capacity: u64,
+    /// The places at which a window may start.
+    pub starts: u64,
+    /// Windows per key.
+    pub probes: u32,
+    /// The largest count.
+    pub max_count: u32,
+    /// Bits of the counter of each bit, if it has one.
+    pub counter_bits: Option<u32>,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate at which absent keys get a count at capacity.
+    pub fpr: f64,
+}
+
+impl ShiftingMultiplicitySize {
+    /// All bits, counters included.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        window_bits(self.starts, self.counter_bits)
     }
 }
 
@@ -1178,5 +1868,100 @@ mod tests {
                 assert!(sized.fpr <= p && sized.blocks * sized.shape.bits() <= MAX_BITS, "{sized:?}");
             }
         }
+    }
+
+    #[test]
+    fn shifting_filters_are_sized_by_any_two_or_three_numbers() {
+        type Solved = Result<(u64, u64, u32, u64, f64), SpecError>;
+        let families: [fn(&Spec) -> Solved; 3] = [
+            |spec| spec.shifting().map(|s| (s.capacity, s.starts, s.probes, s.bits(), s.fpr)),
+            |spec| spec.shifting_association().map(|s| (s.capacity, s.starts, s.probes, s.bits(), s.fpr)),
+            |spec| spec.shifting_multiplicity().map(|s| (s.capacity, s.starts, s.probes, s.bits(), s.fpr)),
+        ];
+        for solve in families {
+            for (n, p) in [(1_000_000, 0.01), (12_345, 1e-5), (1, 0.5), (1 << 40, 0.01), (7, 0.999)] {
+                let (capacity, starts, probes, bits, fpr) = solve(&Spec::sized(n, p)).unwrap();
+                assert!(capacity == n && bits == starts + 56 && fpr <= p, "{n} at {p}");
+                // No place less, and the same from the bits.
+                let by_bits = Spec::new().with_capacity(n).with_bits(bits);
+                assert_eq!(solve(&by_bits.with_probes(probes)).unwrap(), (n, starts, probes, bits, fpr));
+                assert!(solve(&by_bits).unwrap().4 <= p);
+                if starts > 1 {
+                    assert!(solve(&by_bits.with_bits(bits - 1).with_probes(probes)).unwrap().4 > p);
+                    let refused = solve(&Spec::sized(n, p).with_bits(bits - 1));
+                    assert_eq!(refused, Err(SpecError::Unreachable { bits: bits - 1, needed: bits }));
+                }
+                let most = solve(&Spec::new().with_bits(bits).with_fpr(p)).unwrap();
+                assert!(
+                    most.0 >= n && most.4 <= p && (n < 1000 || most.0 as f64 <= 1.001 * n as f64),
+                    "{most:?} of {n}"
+                );
+            }
+            // Counters take their bits.
+            for width in 2..=16 {
+                let (_, starts, probes, bits, _) =
+                    solve(&Spec::sized(1000, 0.01).with_counter_bits(width)).unwrap();
+                assert_eq!(bits, (starts + 56) * u64::from(1 + width));
+                let again = Spec::new()
+                    .with_capacity(1000)
+                    .with_bits(bits)
+                    .with_probes(probes)
+                    .with_counter_bits(width);
+                assert_eq!(solve(&again).unwrap().1, starts);
+            }
+            for (spec, text) in [
+                (Spec::sized(1000, 0.01).with_counter_bits(17), "this family has them of 2 to 16"),
+                (Spec::sized(1000, 0.01).with_bits(56), "56 bits cannot give that"),
+                (Spec::sized(1 << 48, 1e-9), "the limit is"),
+                (Spec::sized(1000, 0.01).with_layout(Layout::Fastest), "no choice of layouts"),
+                (Spec::sized(1000, 0.01).with_bits(20_000).with_probes(6), "leave out the one"),
+                (Spec::new().with_bits(10_000), "too little to size"),
+            ] {
+                let message = solve(&spec).expect_err(text).to_string();
+                assert!(message.contains(text), "{message}");
+            }
+            let half = solve(&Spec::new().with_capacity(1000).with_probes(10)).unwrap();
+            assert_eq!(half.1, 14_427);
+            assert_eq!(solve(&Spec::new().with_bits(14_427 + 56).with_probes(10)).unwrap().0, 1000);
+        }
+    }
+
+    #[test]
+    fn shifts_and_counts_that_cannot_be_had_are_refused_with_the_way_out() {
+        let sized = Spec::sized(1000, 0.01);
+        let refused: [(Result<(), SpecError>, &str); 7] = [
+            (
+                sized.with_probes(7).shifting().map(drop),
+                "7 probes were asked for; with 1 shifts they are a multiple of 2",
+            ),
+            (
+                sized.with_shifts(2).with_probes(8).shifting().map(drop),
+                "with 2 shifts they are a multiple of 3",
+            ),
+            (sized.with_shifts(4).shifting().map(drop), "4 shifts were asked for; it must be 1 to 3"),
+            (
+                sized.with_shifts(1).bloom().map(drop),
+                "1 shifts were asked for, and this family does not shift; shifting does",
+            ),
+            (
+                sized.with_max_count(58).shifting_multiplicity().map(drop),
+                "counts up to 58 were asked for; it must be 1 to 57",
+            ),
+            (
+                sized.with_max_count(0).shifting_multiplicity().map(drop),
+                "it must be 1 to 57; spectral counts further",
+            ),
+            (
+                sized.with_max_count(9).spectral().map(drop),
+                "counts up to 9 were asked for, and this family has no such",
+            ),
+        ];
+        for (refused, text) in refused {
+            let message = refused.expect_err(text).to_string();
+            assert!(message.contains(text), "{message}");
+        }
+        assert_eq!(sized.with_shifts(3).shifting().unwrap().probes % 4, 0);
+        let (few, many) = (sized.with_max_count(1), sized);
+        assert!(few.shifting_multiplicity().unwrap().starts < many.shifting_multiplicity().unwrap().starts);
     }
 }

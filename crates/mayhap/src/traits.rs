@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::num::NonZeroU16;
 
-use crate::error::{FoldError, Full, Mismatch};
+use crate::error::{FoldError, Full, Mismatch, SpecError};
 use crate::family::AnyFilter;
 use crate::hash::{Digest, Hashing};
 
@@ -79,6 +79,11 @@ pub trait Insert: Filter {
 pub trait Remove: Insert {
     /// Removes a key by its digest. `false`: it was certainly not in, and nothing has changed.
     fn remove_digest(&mut self, digest: Digest) -> bool;
+
+    /// Removes many keys by their digests, in order; appends one answer each.
+    fn remove_batch(&mut self, digests: &[Digest], removed: &mut Vec<bool>) {
+        removed.extend(digests.iter().map(|&digest| self.remove_digest(digest)));
+    }
 }
 
 /// Keys are counted: at least the true count, until a cell reaches the family's documented ceiling.
@@ -108,13 +113,52 @@ pub enum Labels {
     Several(Vec<NonZeroU16>),
 }
 
-/// Many sets in one filter: the answer is *which* set, so there is no plain insert.
+/// Many sets in one filter: the answer is *which* set, so there is no plain insert. Sets are called areas and have the
+/// numbers from 1 on.
 pub trait Label: Filter {
-    /// Inserts a key into a set.
-    fn insert_labelled(&mut self, digest: Digest, area: NonZeroU16);
+    /// How many areas there are.
+    fn areas(&self) -> u16;
 
-    /// Which sets the key is perhaps in.
+    /// What an area is called, if it has a name.
+    fn area_name(&self, area: NonZeroU16) -> Option<&str>;
+
+    /// Gives names to all areas, in order; an empty one is none.
+    ///
+    /// # Errors
+    /// [`SpecError`] if there are more or fewer names than areas, or names the area whose name cannot be; then nothing
+    /// has changed.
+    fn name_areas(&mut self, names: &[&str]) -> Result<(), SpecError>;
+
+    /// Inserts a key into an area.
+    ///
+    /// # Errors
+    /// [`Full`] if there is no such area; then nothing has changed.
+    fn insert_labelled(&mut self, digest: Digest, area: NonZeroU16) -> Result<Insertion, Full>;
+
+    /// Inserts many keys into an area; appends one outcome each.
+    ///
+    /// # Errors
+    /// [`Full`] says how many went in before the one that did not.
+    fn insert_labelled_batch(
+        &mut self,
+        digests: &[Digest],
+        area: NonZeroU16,
+        outcomes: &mut Vec<Insertion>,
+    ) -> Result<(), Full> {
+        for (done, &digest) in digests.iter().enumerate() {
+            let inserted = self.insert_labelled(digest, area);
+            outcomes.push(inserted.map_err(|full| Full { inserted: done as u64, ..full })?);
+        }
+        Ok(())
+    }
+
+    /// Which areas the key is perhaps in.
     fn label_digest(&self, digest: Digest) -> Labels;
+
+    /// Asks for the areas of many keys; appends one answer each.
+    fn label_batch(&self, digests: &[Digest], labels: &mut Vec<Labels>) {
+        labels.extend(digests.iter().map(|&digest| self.label_digest(digest)));
+    }
 }
 
 /// Union: afterwards `self` holds every key of both.

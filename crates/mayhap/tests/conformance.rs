@@ -5,6 +5,7 @@
 
 use std::any::Any;
 use std::collections::HashSet;
+use std::num::NonZeroU16;
 use std::ops::Range;
 
 use mayhap::bits::Bytes;
@@ -12,16 +13,52 @@ use mayhap::family::{Capabilities, Guarantee, Make};
 use mayhap::registry::{self, FAMILIES, METADATA};
 use mayhap::wire::{Flags, Frame, Header, PAGE, Summing, Verify, checksum, mark_writing};
 use mayhap::{
-    AnyFilter, Bloom, Combine, DecodeError, Digest, Error, Family, Full, Hashing, Insertion, Limit, Mismatch,
-    Report, Secret, Spec, SpecError, combine, encode, encode_with, open,
+    AnyFilter, Bloom, BuildError, Combine, DecodeError, Digest, Error, Family, Full, Hashing, Insertion,
+    Labels, Limit, Mismatch, Report, Secret, Spec, SpecError, combine, encode, encode_with, open,
 };
 use mayhap_eval::{KeyKind, Random};
 
 // Fixtures.
 
 fn make_as(family: &Family, spec: &Spec) -> Result<Box<dyn AnyFilter>, SpecError> {
-    let Make::Empty(make) = family.make else { panic!("{}: another way to be made", family.name) };
-    make(spec)
+    match family.make {
+        Make::Empty(make) => make(spec),
+        Make::Counted(make) => make(spec, &mut std::iter::empty()),
+        Make::OfTwo(make) => make(spec, &[], &[]),
+        Make::FromDigests(make) => make(spec, &Vec::new(), 1).map_err(spec_error),
+        _ => panic!("{}: another way to be made", family.name),
+    }
+}
+
+fn spec_error(error: BuildError) -> SpecError {
+    match error {
+        BuildError::Spec(error) => error,
+        other => panic!("{other}"),
+    }
+}
+
+/// A filter with these keys. A family that is made of all of its keys at once gets each of them once, and if it is of
+/// two sets a third of them into each and a third into both.
+fn make_with(family: &Family, spec: &Spec, keys: &[Vec<u8>]) -> Box<dyn AnyFilter> {
+    let digests: Vec<Digest> = keys.iter().map(|key| spec.hashing().digest(key)).collect();
+    let made = match family.make {
+        Make::Counted(make) => make(spec, &mut digests.iter().map(|&digest| (digest, 1))),
+        Make::FromDigests(make) => {
+            let halves: Vec<u64> = digests.iter().map(|digest| digest.a).collect();
+            make(spec, &halves, 1).map_err(spec_error)
+        }
+        Make::OfTwo(make) => make(spec, &digests[..2 * keys.len() / 3], &digests[keys.len() / 3..]),
+        _ => make_as(family, spec).map(|mut filter| {
+            insert(&mut *filter, keys);
+            filter
+        }),
+    };
+    made.unwrap()
+}
+
+/// Whether keys can still be inserted when the filter is made.
+fn takes_keys(family: &Family) -> bool {
+    matches!(family.make, Make::Empty(_))
 }
 
 fn make(family: &Family, capacity: u64) -> Box<dyn AnyFilter> {
@@ -36,6 +73,20 @@ fn takes_integers(family: &Family) -> bool {
 /// number of keys.
 fn has_slots(family: &Family) -> bool {
     make(family, 1).slots().is_some()
+}
+
+/// Whether a family forgets all but the last keys, so that more than its capacity make no false positives but denials.
+fn forgets(family: &Family) -> bool {
+    make(family, 1).report().guarantee == Guarantee::NoFalseNegativesInWindow
+}
+
+/// The keys that a filter may not deny after all of these: all, or as many as it remembers.
+fn undeniable<'a>(filter: &dyn AnyFilter, keys: &'a [Vec<u8>]) -> &'a [Vec<u8>] {
+    if forgets(filter.family()) {
+        let kept = usize::try_from(filter.report().capacity).unwrap_or(usize::MAX);
+        return &keys[keys.len().saturating_sub(kept)..];
+    }
+    keys
 }
 
 /// Key number `index` for a family. Different numbers give different keys.
@@ -68,8 +119,21 @@ fn digests(filter: &dyn AnyFilter, keys: &[Vec<u8>]) -> Vec<Digest> {
     keys.iter().map(|key| filter.hashing().digest(key)).collect()
 }
 
+/// The area of a key in a family of many sets: one of three, and always the same.
+fn area(filter: &dyn AnyFilter, digest: Digest) -> NonZeroU16 {
+    let areas = filter.as_label().map_or(1, |label| label.areas().min(3));
+    NonZeroU16::new(1 + (digest.b % u64::from(areas)) as u16).unwrap()
+}
+
 fn insert(filter: &mut dyn AnyFilter, keys: &[Vec<u8>]) -> Vec<Insertion> {
     let mut outcomes = Vec::new();
+    if !filter.family().can.inserts {
+        for digest in digests(filter, keys) {
+            let area = area(filter, digest);
+            outcomes.push(filter.as_label_mut().unwrap().insert_labelled(digest, area).unwrap());
+        }
+        return outcomes;
+    }
     filter.insert_keys(&slices(keys), &mut outcomes).unwrap();
     outcomes
 }
@@ -80,9 +144,7 @@ fn holds_all(filter: &dyn AnyFilter, keys: &[Vec<u8>]) -> bool {
 
 /// A filter with the keys of these numbers.
 fn filled(family: &Family, capacity: u64, indexes: Range<u64>) -> Box<dyn AnyFilter> {
-    let mut filter = make(family, capacity);
-    insert(&mut *filter, &keys(family, indexes));
-    filter
+    make_with(family, &Spec::sized(capacity, 0.01), &keys(family, indexes))
 }
 
 fn file_of(filter: &dyn AnyFilter) -> Vec<u8> {
@@ -112,7 +174,7 @@ fn answers(filter: &dyn AnyFilter, family: &Family, indexes: Range<u64>) -> Vec<
 
 /// Families whose bytes depend on the order of the inserts, so that merging does not equal inserting both. All others
 /// are held to the same bytes.
-const ORDERED: &[&str] = &["spectral", "dleft", "cuckoo"];
+const ORDERED: &[&str] = &["spectral", "dleft", "cuckoo", "scalable", "windowed"];
 
 fn each_family(mut test: impl FnMut(&'static Family)) {
     for family in FAMILIES {
@@ -163,7 +225,7 @@ fn capabilities_are_those_that_a_filter_offers() {
         assert_eq!(filter.report().guarantee == Guarantee::Exact, exact);
         let mut outcomes = Vec::new();
         let inserted = filter.insert_keys(&[&key(family, 7)], &mut outcomes);
-        let refused = Error::Unsupported { family: family.name, operation: "insert" };
+        let refused = filter.unsupported("insert");
         assert_eq!(inserted, if family.can.inserts { Ok(()) } else { Err(refused) });
     });
 }
@@ -173,7 +235,11 @@ fn a_plan_is_what_is_built() {
     each_family(|family| {
         for (capacity, fpr) in [(1, 0.5), (10, 0.01), (1000, 0.001), (12_345, 0.03)] {
             let spec = Spec::sized(capacity, fpr);
-            let (plan, report) = ((family.plan)(&spec).unwrap(), make_as(family, &spec).unwrap().report());
+            let built = match family.make {
+                Make::Empty(make) => make(&spec),
+                _ => Ok(make_with(family, &spec, &keys(family, 0..capacity))),
+            };
+            let (plan, report) = ((family.plan)(&spec).unwrap(), built.unwrap().report());
             assert_eq!(plan.capacity, report.capacity);
             assert_eq!(plan.probes, report.probes);
             assert_eq!(plan.fpr_asked, report.fpr_asked);
@@ -291,10 +357,25 @@ fn no_key_that_is_in_is_ever_denied() {
             assert_eq!(filter.report().inserted, Some(held));
             assert!(filter.report().over_capacity());
         } else if !takes_integers(family) {
-            // Three times as many as it was made for: more errors, but no denial.
-            insert(&mut *filter, &keys(family, count..3 * count));
-            assert!(holds_all(&*filter, &keys(family, 0..3 * count)));
-            assert_eq!(filter.report().over_capacity(), !family.can.exact && !family.can.grows);
+            // Three times as many as it was made for: more errors, unless it grows, but no denial.
+            if takes_keys(family) {
+                insert(&mut *filter, &keys(family, count..3 * count));
+            } else {
+                filter = filled(family, count, 0..3 * count);
+            }
+            let all = keys(family, 0..3 * count);
+            assert!(holds_all(&*filter, undeniable(&*filter, &all)));
+            let keeps_its_rate = family.can.exact
+                || family.can.grows
+                || forgets(family)
+                || matches!(family.make, Make::FromDigests(_));
+            assert_eq!(filter.report().over_capacity(), !keeps_its_rate);
+            if forgets(family) {
+                // Older than what it holds anything of, only by chance: 1% of 10,000, where more than 160 have a
+                // chance below 1e-8.
+                let gone = answers(&*filter, family, 0..count).iter().filter(|&&hit| hit).count();
+                assert!(filter.window().unwrap().forgotten < 2 * count && gone <= 160, "{gone}");
+            }
         }
     });
 }
@@ -340,6 +421,9 @@ fn batches_answer_like_single_calls() {
 #[test]
 fn batches_insert_like_single_calls() {
     each_family(|family| {
+        if !family.can.inserts {
+            return;
+        }
         for capacity in [2000, 500_000] {
             let mut given = keys(family, 0..1000);
             // Repeats inside one batch, in the next one and far away.
@@ -429,8 +513,18 @@ fn counts_are_never_too_low() {
         }
         // In some families each repeat takes another slot, and copies of one key have two buckets only.
         for capacity in [if has_slots(family) { 9000 } else { 1000 }, 500_000] {
-            let mut filter = make(family, capacity);
-            (0..5).for_each(|times| drop(insert(&mut *filter, &keys(family, 0..1000 - 200 * times))));
+            let filter = match family.make {
+                Make::Counted(make) => {
+                    let counts = (0..1000).map(|index| (key(family, index), 5 - index / 200));
+                    let mut counts = counts.map(|(key, count)| (Hashing::default().digest(&key), count));
+                    make(&Spec::sized(capacity, 0.01), &mut counts).unwrap()
+                }
+                _ => {
+                    let mut filter = make(family, capacity);
+                    (0..5).for_each(|times| drop(insert(&mut *filter, &keys(family, 0..1000 - 200 * times))));
+                    filter
+                }
+            };
             let again = reopen(&file_of(&*filter)).unwrap();
             let digests = digests(&*filter, &keys(family, 0..2000));
             let count = filter.as_count().unwrap();
@@ -447,6 +541,50 @@ fn counts_are_never_too_low() {
                 let mut counts = vec![77];
                 again.as_count().unwrap().count_batch(&digests[..len], &mut counts);
                 assert_eq!(counts, [&[77], &single[..len]].concat());
+            }
+        }
+    });
+}
+
+/// Of families of many sets: a key is told to be in its area, by single calls and in batches, also from a file. Errors
+/// are held to the family by its own tests.
+#[test]
+fn labelled_keys_are_in_some_area() {
+    each_family(|family| {
+        if !family.can.labels {
+            return;
+        }
+        for capacity in [2000, 500_000] {
+            let mut given = keys(family, 0..1000);
+            given[20] = given[19].clone();
+            let [mut by_one, mut by_batch] = [0; 2].map(|_| make(family, capacity));
+            let (digests, areas) = (digests(&*by_one, &given), by_one.as_label().unwrap().areas());
+            let areas: Vec<_> = (1..=areas.min(3)).filter_map(NonZeroU16::new).collect();
+            for (part, &area) in areas.iter().enumerate() {
+                let part = &digests[part * 300..][..300];
+                let one = by_one.as_label_mut().unwrap();
+                let single: Vec<_> =
+                    part.iter().map(|&digest| one.insert_labelled(digest, area).unwrap()).collect();
+                let mut outcomes = vec![Insertion::Perhaps];
+                by_batch.as_label_mut().unwrap().insert_labelled_batch(part, area, &mut outcomes).unwrap();
+                assert_eq!(outcomes[1..], single);
+            }
+            assert!(file_of(&*by_one) == file_of(&*by_batch));
+            let behind = NonZeroU16::new(by_one.as_label().unwrap().areas() + 1).unwrap();
+            let refused = by_one.as_label_mut().unwrap().insert_labelled(digests[0], behind).unwrap_err();
+            assert!(matches!(refused.limit, Limit::Area { .. }) && refused.inserted == 0, "{refused}");
+            assert!(file_of(&*by_one) == file_of(&*by_batch), "refused, and yet it has changed");
+            let again = reopen(&file_of(&*by_one)).unwrap();
+            let (label, again) = (by_one.as_label().unwrap(), again.as_label().unwrap());
+            let single: Vec<Labels> = digests.iter().map(|&digest| label.label_digest(digest)).collect();
+            assert!(single[..300 * areas.len()].iter().all(|labels| *labels != Labels::None));
+            for (digest, labels) in digests.iter().zip(&single) {
+                assert_eq!(label.contains_digest(*digest), *labels != Labels::None);
+            }
+            for len in [0, 1, 31, 32, 33, 1000] {
+                let mut labels = vec![Labels::None];
+                again.label_batch(&digests[..len], &mut labels);
+                assert_eq!(labels[1..], single[..len]);
             }
         }
     });
@@ -543,7 +681,13 @@ fn subtracting_removes_what_the_other_has() {
 #[test]
 fn removing_undoes_inserting() {
     each_family(|family| {
+        if !takes_keys(family) {
+            return;
+        }
         let mut filter = filled(family, 1000, 0..600);
+        if filter.as_remove().is_none() {
+            return;
+        }
         let before = payload_of(&file_of(&*filter)).to_vec();
         let more = keys(family, 600..900);
         let digests = digests(&*filter, &more);
@@ -564,6 +708,26 @@ fn removing_undoes_inserting() {
             let remove = filter.as_remove().unwrap();
             assert!(digests.iter().all(|&digest| !remove.remove_digest(digest)), "removed twice");
             assert_eq!(filter.report().estimated_len, Some(600.0));
+        }
+    });
+}
+
+/// Those that are in, some of them twice in one batch, and those that are not.
+#[test]
+fn removing_many_equals_removing_each() {
+    each_family(|family| {
+        for count in [600, 60_000] {
+            let filter = filled(family, count, 0..count);
+            let (mut one, mut other) = (reopen(&file_of(&*filter)).unwrap(), filter);
+            let leaving = [keys(family, 0..count / 2), keys(family, count / 3..count / 2 + 40)].concat();
+            let digests = digests(&*one, &leaving);
+            let (Some(singly), Some(together)) = (one.as_remove(), other.as_remove()) else { return };
+            let single: Vec<bool> = digests.iter().map(|&digest| singly.remove_digest(digest)).collect();
+            let mut many = vec![true];
+            together.remove_batch(&digests, &mut many);
+            assert_eq!(many[1..], single);
+            assert_eq!(uncounted(&*one), uncounted(&*other));
+            assert_eq!(one.report().estimated_len, other.report().estimated_len);
         }
     });
 }
@@ -626,11 +790,10 @@ fn filters_that_hash_differently_are_not_combined() {
             return;
         }
         for (ours, theirs, mismatch) in cases {
-            let make = |hashing| make_as(family, &Spec::sized(100, 0.01).with_hashing(hashing)).unwrap();
-            let (mut ours, mut theirs) = (make(ours), make(theirs));
-            for filter in [&mut ours, &mut theirs] {
-                insert(&mut **filter, &keys(family, 0..50));
-            }
+            let make = |hashing| {
+                make_with(family, &Spec::sized(100, 0.01).with_hashing(hashing), &keys(family, 0..50))
+            };
+            let (mut ours, theirs) = (make(ours), make(theirs));
             let before = file_of(&*ours);
             for how in [Combine::Union, Combine::Intersection, Combine::Difference] {
                 match combine(&mut *ours, &*theirs, how) {
@@ -680,8 +843,10 @@ fn a_file_gives_the_same_answers_report_and_bytes() {
             odd.extend(&file);
             let part = Bytes::from(odd).part(1..file.len() + 1).unwrap();
             let mut again = open(part, None).unwrap();
-            insert(&mut *again, &keys(family, 900..1000));
-            assert!(holds_all(&*again, &keys(family, 900..1000)));
+            if takes_keys(family) {
+                insert(&mut *again, &keys(family, 900..1000));
+                assert!(holds_all(&*again, &keys(family, 900..1000)));
+            }
         }
     });
 }
@@ -689,18 +854,24 @@ fn a_file_gives_the_same_answers_report_and_bytes() {
 #[test]
 fn bytes_do_not_depend_on_the_order_of_inserts() {
     each_family(|family| {
+        if !takes_keys(family) {
+            return;
+        }
         if ORDERED.contains(&family.name) {
             return;
         }
         let mut upwards = keys(family, 0..5000);
-        upwards.push(upwards[0].clone());
+        if takes_keys(family) {
+            upwards.push(upwards[0].clone());
+        } else {
+            upwards.truncate(4998);
+        }
         let mut downwards = upwards.clone();
-        downwards.reverse();
-        let [one, other] = [upwards, downwards].map(|keys| {
-            let mut filter = make(family, 5000);
-            insert(&mut *filter, &keys);
-            file_of(&*filter)
-        });
+        // Whoever is made of two sets at once gets the same ones.
+        let part = if takes_keys(family) { downwards.len() } else { downwards.len() / 3 };
+        downwards.chunks_mut(part).for_each(<[_]>::reverse);
+        let [one, other] =
+            [upwards, downwards].map(|keys| file_of(&*make_with(family, &Spec::sized(5000, 0.01), &keys)));
         assert!(one == other);
     });
 }
@@ -738,10 +909,8 @@ fn a_keyed_filter_opens_with_its_secret_only() {
         if takes_integers(family) {
             return;
         }
-        let mut filter =
-            make_as(family, &Spec::sized(100, 0.01).with_hashing(Hashing::Keyed(secret))).unwrap();
-        insert(&mut *filter, &keys(family, 0..100));
-        let file = file_of(&*filter);
+        let spec = Spec::sized(100, 0.01).with_hashing(Hashing::Keyed(secret));
+        let file = file_of(&*make_with(family, &spec, &keys(family, 0..100)));
         assert!(!file.windows(bytes.len()).any(|window| window == bytes), "the secret stands in the file");
         let again = open(file.clone().into(), Some(&secret)).unwrap();
         assert!(holds_all(&*again, &keys(family, 0..100)));
@@ -803,9 +972,12 @@ fn every_flipped_bit_of_a_header_is_refused() {
                 let expected = match place {
                     0..4 => matches!(error, DecodeError::Magic { .. }),
                     4..6 => matches!(error, DecodeError::Version { .. }),
+                    // Where the file is long enough for the other length, the checksum is not there.
                     40..44 => matches!(
                         error,
-                        DecodeError::Value { field: "header length", .. } | DecodeError::Truncated { .. }
+                        DecodeError::Value { field: "header length", .. }
+                            | DecodeError::Truncated { .. }
+                            | DecodeError::Checksum { field: "header", .. }
                     ),
                     _ => matches!(error, DecodeError::Checksum { field: "header", .. }),
                 };
@@ -821,7 +993,7 @@ fn flipped_bits_of_a_payload_are_refused_by_its_checksum() {
         let file = file_of(&*filled(family, 5000, 0..5000));
         let mut random = Random::new(2);
         for _ in 0..500 {
-            let place = PAGE + random.below((file.len() - PAGE) as u64) as usize;
+            let place = PAGE + random.below(payload_of(&file).len() as u64) as usize;
             let mut damaged = file.clone();
             damaged[place] ^= 1 << random.below(8);
             let error = expect_refused(damaged.clone(), &format!("byte {place}"));
@@ -846,8 +1018,15 @@ fn use_it(filter: &mut dyn AnyFilter, family: &Family) {
     filter.contains_keys(&slices(&keys), &mut hits);
     let mut outcomes = Vec::new();
     let inserted = filter.insert_keys(&slices(&keys), &mut outcomes);
-    assert!(inserted.is_err() || holds_all(filter, &keys));
+    assert!(inserted.is_err() || holds_all(filter, undeniable(filter, &keys)));
     let digests = digests(filter, &keys);
+    if let Some(label) = filter.as_label_mut() {
+        let highest = NonZeroU16::new(label.areas()).unwrap();
+        label.insert_labelled_batch(&digests, highest, &mut outcomes).unwrap();
+        label.insert_labelled_batch(&digests, NonZeroU16::MIN, &mut outcomes).unwrap();
+        label.label_batch(&digests, &mut Vec::new());
+        assert!(holds_all(filter, &keys) && filter.area_report().is_some());
+    }
     if let Some(remove) = filter.as_remove() {
         digests.iter().for_each(|&digest| {
             remove.remove_digest(digest);
@@ -1017,7 +1196,12 @@ fn crafted_headers_are_refused_by_name() {
                 matches!(e, E::Truncated { field: "payload", .. })
             }),
             ("payload one byte shorter", &put(64, &(length - 1).to_le_bytes()), |e| {
+                // With a section behind it, the byte is in the gap or missed by the family.
                 *e == E::Trailing { bytes: 1 }
+                    || matches!(
+                        e,
+                        E::Padding { field: "gap before a section" } | E::Length { field: "payload", .. }
+                    )
             }),
             ("a byte behind the end", &|file| file.push(0), |e| *e == E::Trailing { bytes: 1 }),
             ("a page behind the end", &|file| file.extend([0; PAGE]), |e| *e == E::Trailing { bytes: 4096 }),
@@ -1033,7 +1217,10 @@ fn crafted_headers_are_refused_by_name() {
                     file.truncate(PAGE);
                     file[64..72].fill(0);
                 },
-                |e| matches!(e, E::Length { field: "payload", .. } | E::Payload { .. }),
+                |e| {
+                    matches!(e, E::Length { field: "payload", .. } | E::Payload { .. })
+                        || matches!(e, E::Value { field: "offset of a part", .. })
+                },
             ),
         ];
         for (what, change, expected) in cases {
@@ -1114,6 +1301,9 @@ fn crafted_bloom_parameters_are_refused() {
 #[test]
 fn a_crafted_number_of_inserts_does_not_overflow() {
     each_family(|family| {
+        if !takes_keys(family) {
+            return;
+        }
         let mut file = file_of(&*filled(family, 300, 0..100));
         put(80, &u64::MAX.to_le_bytes())(&mut file);
         reseal(&mut file);
@@ -1126,6 +1316,9 @@ fn a_crafted_number_of_inserts_does_not_overflow() {
 #[test]
 fn a_crafted_number_of_ones_does_not_underflow() {
     each_family(|family| {
+        if !takes_keys(family) {
+            return;
+        }
         let mut file = file_of(&*filled(family, 300, 0..100));
         put(88, &1u64.to_le_bytes())(&mut file);
         reseal(&mut file);
@@ -1162,9 +1355,10 @@ fn metadata_is_carried_and_an_unknown_section_is_refused() {
         let notes = b"name=seen urls".as_slice();
         let file = with_sections(family, &[(METADATA, notes)]);
         let frame = Frame::parse(&file.clone().into(), Verify::All).unwrap();
-        assert_eq!(frame.sections.len(), 1);
-        assert_eq!((frame.sections[0].0, frame.sections[0].1.as_slice()), (METADATA, notes));
-        assert!(frame.header.sections[0].1.offset.is_multiple_of(PAGE as u64));
+        // A family may have sections of its own, before it.
+        let (id, found) = frame.sections.last().unwrap();
+        assert_eq!((*id, found.as_slice()), (METADATA, notes));
+        assert!(frame.header.sections.iter().all(|(_, extent)| extent.offset.is_multiple_of(PAGE as u64)));
         let again = reopen(&file).unwrap();
         assert!(holds_all(&*again, &keys(family, 0..300)));
         for sections in

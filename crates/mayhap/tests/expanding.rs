@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use mayhap::spec::EXPANDING_DOUBLINGS;
 use mayhap::wire::{Frame, Verify, checksum};
 use mayhap::{
-    AnyFilter, DecodeError, Digest, Error, Expanding, Filter, Full, Hashing, Insert, Insertion, Limit, Mismatch, Spec,
-    SpecError, math, registry,
+    AnyFilter, DecodeError, Digest, Error, Expanding, Filter, Full, Hashing, Insert, Insertion, Limit,
+    Mismatch, Spec, SpecError, math, registry,
 };
 use mayhap_eval::{ABSENT, Random};
 use proptest::prelude::*;
@@ -352,7 +352,8 @@ fn filters_of_different_sizes_merge() {
         assert_eq!(Expanding::from_bytes(&one.to_bytes()).unwrap(), one);
     }
     // One that was made for as many slots as the other has after a doubling.
-    let (mut small, mut large) = (Expanding::with_slots(128, 10).unwrap(), Expanding::with_slots(256, 10).unwrap());
+    let (mut small, mut large) =
+        (Expanding::with_slots(128, 10).unwrap(), Expanding::with_slots(256, 10).unwrap());
     small.insert_all(&(0..100u64).collect::<Vec<_>>()).unwrap();
     large.insert_all(&(100..220u64).collect::<Vec<_>>()).unwrap();
     let mut both = large.clone();
@@ -382,7 +383,10 @@ fn filters_that_differ_do_not_merge() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     let refused = |spec: Spec| Expanding::from_spec(&spec).unwrap_err();
-    assert_eq!(refused(Spec::sized(10, 0.01).with_doublings(49)), SpecError::Doublings { asked: 49, most: 48 });
+    assert_eq!(
+        refused(Spec::sized(10, 0.01).with_doublings(49)),
+        SpecError::Doublings { asked: 49, most: 48 }
+    );
     assert_eq!(refused(Spec::sized(10, 0.01).with_probes(3)), SpecError::NoProbes { asked: 3 });
     assert!(matches!(refused(Spec::sized(10, 1e-18)), SpecError::FprBelow { .. }));
     assert!(matches!(refused(Spec::sized(1 << 47, 0.01)), SpecError::Bits { .. }));
@@ -405,7 +409,7 @@ fn refusals_say_what_is_wrong() {
     let full = Full { limit: Limit::Memory { bytes: 5 }, inserted: 3 };
     assert_eq!(
         full.to_string(),
-        "the filter must grow, and 5 bytes of memory were not granted; it is as it was"
+        "the filter is full, and 5 bytes of memory to grow were asked for and not granted"
     );
     assert_eq!(
         Full { limit: Limit::Damaged, inserted: 0 }.to_string(),

@@ -6,10 +6,12 @@
 
 use std::collections::HashSet;
 
+use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::wire::{Summing, checksum};
 use mayhap::{
-    AnyFilter, Blocked, Bloom, CountingRule, Digest, Hashing, Layout, Secret, Spec, encode, open, positions,
+    AnyFilter, Blocked, Bloom, CountingRule, Digest, Hashing, Labels, Layout, Secret, Spec, encode, open,
+    positions,
 };
 use mayhap_eval::{ABSENT, KeyKind};
 
@@ -159,6 +161,22 @@ const GOLDEN: &[Golden] = &[
         answers: 0x3eeb_7dc9_3aaa_68c5,
     },
     Golden {
+        name: "fuse",
+        bytes: include_bytes!("golden/fuse-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 81,
+        answers: 0xee11_75ea_82f3_d7ed,
+    },
+    Golden {
+        name: "fuse-compact",
+        bytes: include_bytes!("golden/fuse-compact-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 87,
+        answers: 0xcd10_7ac4_d20d_a2d3,
+    },
+    Golden {
         name: "cuckoo",
         bytes: include_bytes!("golden/cuckoo-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
@@ -173,6 +191,110 @@ const GOLDEN: &[Golden] = &[
         len: 200,
         hits: 67,
         answers: 0xbd8f_3d69_ec6a_d5f7,
+    },
+    Golden {
+        name: "spatial",
+        bytes: include_bytes!("golden/spatial-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 94,
+        answers: 0xf590_9f89_f942_63ba,
+    },
+    Golden {
+        name: "spatial-16-bits",
+        bytes: include_bytes!("golden/spatial-16-bits-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 94,
+        answers: 0xf590_9f89_f942_63ba,
+    },
+    Golden {
+        name: "scalable",
+        bytes: include_bytes!("golden/scalable-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 15,
+        answers: 0xac0a_0e79_2bda_2b86,
+    },
+    Golden {
+        name: "scalable-grown",
+        bytes: include_bytes!("golden/scalable-grown-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 33,
+        answers: 0xa1ae_fcd5_cc9d_fc82,
+    },
+    Golden {
+        name: "windowed",
+        bytes: include_bytes!("golden/windowed-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 38,
+        answers: 0x9dc5_3c90_2d60_826b,
+    },
+    Golden {
+        name: "windowed-aged",
+        bytes: include_bytes!("golden/windowed-aged-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 45,
+        answers: 0x1349_1886_0b8c_e8e4,
+    },
+    Golden {
+        name: "shifting",
+        bytes: include_bytes!("golden/shifting-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 92,
+        answers: 0x813f_5edf_aac0_c431,
+    },
+    Golden {
+        name: "shifting-counters",
+        bytes: include_bytes!("golden/shifting-counters-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 92,
+        answers: 0x813f_5edf_aac0_c431,
+    },
+    Golden {
+        name: "shifting-2-shifts",
+        bytes: include_bytes!("golden/shifting-2-shifts-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 76,
+        answers: 0x19f4_a858_2d2d_f684,
+    },
+    Golden {
+        name: "shifting-association",
+        bytes: include_bytes!("golden/shifting-association-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 94,
+        answers: 0xe4fe_629e_f39e_6aab,
+    },
+    Golden {
+        name: "shifting-association-counters",
+        bytes: include_bytes!("golden/shifting-association-counters-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 94,
+        answers: 0xe4fe_629e_f39e_6aab,
+    },
+    Golden {
+        name: "shifting-multiplicity",
+        bytes: include_bytes!("golden/shifting-multiplicity-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 4100,
+        hits: 101,
+        answers: 0xa45c_a1cf_ed1d_c642,
+    },
+    Golden {
+        name: "shifting-multiplicity-counters",
+        bytes: include_bytes!("golden/shifting-multiplicity-counters-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 4100,
+        hits: 101,
+        answers: 0xa45c_a1cf_ed1d_c642,
     },
     Golden {
         name: "expanding",
@@ -192,8 +314,12 @@ const GOLDEN: &[Golden] = &[
     },
 ];
 
+/// Checksums of the labels of all questions and keys, in order, 2 little-endian bytes each, 0 for none.
+const LABELS: [(&str, u64); 2] =
+    [("spatial", 0xe289_7480_b08b_bb67), ("spatial-16-bits", 0xe2fc_d49d_99d7_647c)];
+
 /// Checksums of the counts of all questions and keys, in order, 8 little-endian bytes each.
-const COUNTS: [(&str, u64); 10] = [
+const COUNTS: [(&str, u64); 12] = [
     ("counting", 0x201e_81aa_a42e_bc38),
     ("counting-5-bits", 0x201e_81aa_a42e_bc38),
     ("spectral", 0x112e_8f37_2ec9_0fd5),
@@ -204,6 +330,8 @@ const COUNTS: [(&str, u64); 10] = [
     ("dleft-4-bits", 0x4bb8_3846_b55d_7aa5),
     ("cuckoo", 0xecde_52f4_99a9_e1f6),
     ("cuckoo-compact", 0xecde_52f4_99a9_e1f6),
+    ("shifting-multiplicity", 0x8195_c74e_9965_1deb),
+    ("shifting-multiplicity-counters", 0x8195_c74e_9965_1deb),
 ];
 
 impl Golden {
@@ -225,6 +353,10 @@ impl Golden {
                 .flat_map(|round| (0..200u64).filter(move |index| index % 40 >= round))
                 .map(|index| KeyKind::ALL[index as usize % 5].key(7, index))
                 .collect(),
+            // Four times the same in a window of so many, which goes round.
+            "windowed-aged" => {
+                (0..200u64).map(|index| KeyKind::ALL[index as usize % 5].key(7, index % 50)).collect()
+            }
             "dleft-4-bits" => (0..3)
                 .flat_map(|round| (0..200u64).filter(move |index| index % 3 >= round))
                 .map(|index| KeyKind::ALL[index as usize % 5].key(7, index))
@@ -276,29 +408,61 @@ fn golden_files_are_read_and_written_byte_for_byte() {
 fn the_same_keys_still_give_the_same_file() {
     for golden in GOLDEN {
         let old = golden.open();
-        let mayhap::family::Make::Empty(make) = old.family().make else { panic!("made otherwise") };
         // In a bitmap the capacity is the universe; in the others it is the number asked for.
         let capacity = match golden.name {
             "bitmap" => 2000,
+            "scalable-grown" => 20,
+            "windowed-aged" => 50,
             "expanding-grown" => 20,
             _ => 200,
         };
         let mut spec = Spec::sized(capacity, 0.01).with_hashing(golden.hashing);
         match golden.name {
             "blocked-fastest" => spec = spec.with_layout(Layout::Fastest),
-            "cuckoo-compact" => spec = spec.with_layout(Layout::Compact),
+            "cuckoo-compact" | "fuse-compact" => spec = spec.with_layout(Layout::Compact),
             "counting-5-bits" => spec = spec.with_counter_bits(5),
             "spectral-selection" => spec = spec.with_counting_rule(CountingRule::MinimumSelection),
             "spectral-recurring" => spec = spec.with_counting_rule(CountingRule::RecurringMinimum),
             "spectral-8-bits" => spec = spec.with_counter_bits(8),
             "dleft-4-bits" => spec = spec.with_counter_bits(4),
+            "spatial" => spec = spec.with_areas(3),
+            "spatial-16-bits" => spec = spec.with_areas(300),
+            "shifting-2-shifts" => spec = spec.with_shifts(2),
+            name if name.ends_with("-counters") => spec = spec.with_counter_bits(4),
             "expanding-grown" => spec = spec.with_doublings(3),
             _ => {}
         }
-        let mut new = make(&spec).unwrap();
         let keys = golden.keys();
         let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-        new.insert_keys(&keys, &mut Vec::new()).unwrap();
+        let digests: Vec<Digest> = keys.iter().map(|key| golden.hashing.digest(key)).collect();
+        let new = match old.family().make {
+            Make::Empty(make) => {
+                let mut new = make(&spec).unwrap();
+                match new.as_label_mut() {
+                    None => new.insert_keys(&keys, &mut Vec::new()).unwrap(),
+                    Some(label) => {
+                        if label.areas() == 3 {
+                            label.name_areas(&["quiet", "work", "danger"]).unwrap();
+                        }
+                        for (index, key) in keys.iter().enumerate() {
+                            let area = area_of(index, label.areas()).try_into().unwrap();
+                            label.insert_labelled(golden.hashing.digest(key), area).unwrap();
+                        }
+                    }
+                }
+                new
+            }
+            Make::Counted(make) => {
+                make(&spec, &mut (1..=40).cycle().zip(&digests).map(|(count, &digest)| (digest, count)))
+                    .unwrap()
+            }
+            Make::OfTwo(make) => make(&spec, &digests[..120], &digests[80..]).unwrap(),
+            Make::FromDigests(make) => {
+                let halves: Vec<u64> = digests.iter().map(|digest| digest.a).collect();
+                make(&spec, &halves, 1).unwrap()
+            }
+            _ => panic!("made otherwise"),
+        };
         assert!(encode(&*new, Summing::Payload).to_vec() == golden.bytes, "{}", golden.name);
     }
 }
@@ -320,6 +484,30 @@ fn golden_files_give_the_answers_of_old() {
             assert_eq!(report.estimated_len, Some(golden.len as f64), "{}", golden.name);
         }
     }
+}
+
+/// The areas of the 200 keys ascend.
+fn area_of(index: usize, areas: u16) -> u16 {
+    1 + (index * usize::from(areas) / 200) as u16
+}
+
+#[test]
+fn golden_files_give_the_labels_of_old() {
+    let mut found = Vec::new();
+    for golden in GOLDEN {
+        let filter = golden.open();
+        let Some(label) = filter.as_label() else { continue };
+        let (questions, keys) = (golden.questions(), golden.keys());
+        let one = |key: &Vec<u8>| match label.label_digest(filter.hashing().digest(key)) {
+            Labels::None => 0,
+            Labels::One(area) => area.get(),
+            several => panic!("{several:?}"),
+        };
+        assert!(keys.iter().enumerate().all(|(index, key)| one(key) >= area_of(index, label.areas())));
+        let labels = questions.iter().chain(&keys).map(one);
+        found.push((golden.name, checksum(&labels.flat_map(u16::to_le_bytes).collect::<Vec<_>>())));
+    }
+    assert_eq!(found, LABELS, "{found:#x?}");
 }
 
 #[test]
@@ -621,6 +809,39 @@ fn the_cells_of_golden_files_follow_from_the_document() {
     }
 }
 
+#[test]
+fn the_answers_of_static_filters_follow_from_the_document() {
+    const FACTOR: u128 = 0x9e37_79b9_7f4a_7c15;
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+    let fold = |x: u64| {
+        let product = u128::from(x) * FACTOR;
+        product as u64 ^ (product >> 64) as u64
+    };
+    for (name, ways) in [("fuse", 3u64), ("fuse-compact", 4)] {
+        let golden = GOLDEN.iter().find(|golden| golden.name == name).unwrap();
+        let (payload, filter) = (&golden.bytes[4096..], golden.open());
+        // 200 keys at 1%: one shard, 7 bits.
+        let directory: Vec<u64> = payload[payload.len() - 24..].chunks(8).map(word).collect();
+        let (seed, segments, log) = (directory[0], directory[1], directory[2]);
+        let slots = ((segments + ways - 1) << log).next_multiple_of(64);
+        assert_eq!(payload.len() as u64, 8 * (slots * 7 / 64 + 1 + 3));
+        let slot = |place: u64| -> u64 {
+            (0..7)
+                .map(|i| u64::from(payload[(place * 7 + i) as usize / 8] >> ((place * 7 + i) % 8) & 1) << i)
+                .sum()
+        };
+        for key in golden.questions().iter().chain(&golden.keys()) {
+            let a = golden.hashing.digest(key).a;
+            let h = fold(a ^ seed);
+            let first = ((u128::from(a) * u128::from(segments << log)) >> 64) as u64;
+            let shift = |j: u64| if ways == 3 { 18 * (2 - j) } else { 16 * (j - 1) };
+            let place = |j: u64| (first + (j << log)) ^ (h >> shift(j) & ((1 << log) - 1));
+            let all = (1..ways).map(place).fold(slot(first), |all, place| all ^ slot(place));
+            assert_eq!(filter.contains(key), all == (h ^ h >> 32) & 127, "{name}: {key:?}");
+        }
+    }
+}
+
 /// The two buckets and the fingerprint of a key, by the rule of the document and by nothing else.
 fn buckets_and_fingerprint(a: u64, buckets: u64, width: u32) -> (u64, u64, u32) {
     let high = |x: u64, y: u64| ((u128::from(x) * u128::from(y)) >> 64) as u64;
@@ -686,6 +907,68 @@ fn the_buckets_and_fingerprints_in_the_document_are_those_of_the_library() {
     }
 }
 
+/// The windows of a key by the rules of the document and by nothing else, read from the bytes of the payload: the offsets,
+/// and the bits that are set in all of them.
+fn in_all_windows(golden: &Golden, digest: Digest) -> (Vec<u64>, u64) {
+    let number = |at: usize| u64::from(u32::from_le_bytes(golden.bytes[at..at + 4].try_into().unwrap()));
+    let (places, probes, family) = (number(96), number(104), golden.bytes[6]);
+    let reduce = |x: u64, range: u64| ((u128::from(x) * u128::from(range)) >> 64) as u64;
+    let (mut x, mut y, mut i) = (digest.a, digest.b, 0u64);
+    let mut next = || {
+        let value = x;
+        i += 1;
+        x = x.wrapping_add(y);
+        y = y.wrapping_add(i.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        value
+    };
+    let (offsets, windows) = match family {
+        13 => {
+            let (shifts, segment) = (number(108), 56 / number(108));
+            ((0..shifts).map(|j| j * segment + 1 + reduce(next(), segment)).collect(), probes / (shifts + 1))
+        }
+        14 => {
+            let first = 1 + reduce(next(), 28);
+            (vec![first, first + 1 + reduce(next(), 28)], probes)
+        }
+        _ => (Vec::new(), probes),
+    };
+    let bit = |place: u64| u64::from(golden.bytes[4096 + (place / 8) as usize] >> (place % 8) & 1);
+    let in_all = (0..windows).fold(u64::MAX >> 7, |all, _| {
+        let place = reduce(next(), places);
+        all & (0..57).fold(0, |window, o| window | bit(place + o) << o)
+    });
+    (offsets, in_all)
+}
+
+#[test]
+fn shifting_files_are_read_by_the_rules_of_the_document() {
+    use mayhap::{Association, ShiftingAssociation};
+    for golden in GOLDEN.iter().filter(|golden| golden.name.starts_with("shifting")) {
+        let filter = golden.open();
+        let association = ShiftingAssociation::from_bytes(golden.bytes).ok();
+        for key in golden.questions().iter().take(2000).chain(&golden.keys()) {
+            let digest = golden.hashing.digest(key);
+            let (offsets, in_all) = in_all_windows(golden, digest);
+            let has = |offset: u64| in_all >> offset & 1 == 1;
+            match (&association, filter.as_count()) {
+                (Some(association), _) => {
+                    let told = association.association(key);
+                    assert_eq!(told == Association::Neither, !has(0) && !has(offsets[0]) && !has(offsets[1]));
+                    assert_eq!(
+                        told == Association::FirstOnly,
+                        has(0) && !has(offsets[0]) && !has(offsets[1])
+                    );
+                    assert_eq!(told == Association::Both, !has(0) && has(offsets[0]) && !has(offsets[1]));
+                }
+                (_, Some(count)) => {
+                    assert_eq!(count.count_digest(digest), u64::from(64 - in_all.leading_zeros()))
+                }
+                _ => assert_eq!(filter.contains(key), has(0) && offsets.iter().all(|&offset| has(offset))),
+            }
+        }
+    }
+}
+
 /// The quotient and the fingerprint of a key, by the rule of the document and by nothing else: in a table that had `start`
 /// slots and has doubled so often.
 fn quotient_and_fingerprint(digest: Digest, start: u64, doublings: u32, bits: u32) -> (u64, u64) {
@@ -707,7 +990,9 @@ fn numbers_of(payload: &[u8], slots: usize, width: usize) -> Vec<(u64, u64)> {
     let mut numbers = Vec::new();
     let mut slot = words[2] as usize;
     for quotient in (0..slots).filter(|&quotient| bit(quotient / 64, quotient % 64) == 1) {
-        assert!(quotient % 64 != 0 || words[quotient / 64 * stride + 2] == slot.saturating_sub(quotient) as u64);
+        assert!(
+            quotient % 64 != 0 || words[quotient / 64 * stride + 2] == slot.saturating_sub(quotient) as u64
+        );
         slot = slot.max(quotient);
         loop {
             let (block, place) = (slot % slots / 64, slot % 64);
@@ -749,18 +1034,58 @@ fn the_quotients_and_fingerprints_in_the_document_are_those_of_the_library() {
             );
             assert!(FORMAT.contains(&line), "the document lacks:\n{line}");
         }
-        let first = numbers.iter().take(4).map(|(q, n)| format!("{n} under {q}")).collect::<Vec<_>>().join(", ");
+        let first =
+            numbers.iter().take(4).map(|(q, n)| format!("{n} under {q}")).collect::<Vec<_>>().join(", ");
         let line = format!("- `{name}`: {first}\n");
         assert!(FORMAT.contains(&line), "the document lacks:\n{line}");
     }
     // Beyond the first half of the digest.
     let digest = Digest { a: 0x0123_4567_89ab_cdef, b: 0xfedc_ba98_7654_3210 };
     let (quotient, fingerprint) = quotient_and_fingerprint(digest, 1152, 20, 40);
-    let line = format!("1152 slots doubled 20 times, 40 bits: quotient {quotient}, fingerprint {fingerprint}\n");
+    let line =
+        format!("1152 slots doubled 20 times, 40 bits: quotient {quotient}, fingerprint {fingerprint}\n");
     assert!(FORMAT.contains(&line), "the document lacks:\n{line}");
 }
 
 /// Every id in the document is one of the library, and none of the library's is missing.
+/// Section and cells of `spatial`, by what the document says.
+#[test]
+fn the_areas_of_golden_files_follow_from_the_document() {
+    for golden in GOLDEN.iter().filter(|golden| golden.name.starts_with("spatial")) {
+        let at = |place: usize, bytes: usize| {
+            golden.bytes[place..place + bytes].iter().rev().fold(0, |sum, &byte| sum << 8 | u64::from(byte))
+        };
+        let (m, k, width, areas) = (at(96, 8), at(104, 4) as u32, at(108, 4) as usize / 8, at(128, 4));
+        let (mut cells, mut inserted) = (vec![0u16; m as usize], vec![0u64; areas as usize]);
+        let mut collisions = inserted.clone();
+        for (index, key) in golden.keys().iter().enumerate() {
+            let area = area_of(index, areas as u16);
+            inserted[usize::from(area) - 1] += 1;
+            for place in positions(golden.hashing.digest(key), k, m) {
+                let cell = &mut cells[place as usize];
+                collisions[usize::from(area) - 1] += u64::from(*cell == area);
+                *cell = area.max(*cell);
+            }
+        }
+        for (place, &cell) in cells.iter().enumerate() {
+            assert_eq!(at(4096 + place * width, width), u64::from(cell), "{}: cell {place}", golden.name);
+        }
+        // The entry of the section stands behind the parameters: id, zero, offset, length.
+        assert_eq!(at(136, 8), 3);
+        let mut place = at(144, 8) as usize;
+        for area in 1..=areas as usize {
+            let held = cells.iter().filter(|&&cell| usize::from(cell) == area).count() as u64;
+            assert_eq!((at(place, 8), at(place + 8, 8)), (inserted[area - 1], held), "{}", golden.name);
+            assert_eq!(at(place + 16, 8), collisions[area - 1], "{}: area {area}", golden.name);
+            let name = if areas == 3 { ["quiet", "work", "danger"][area - 1] } else { "" };
+            assert_eq!(golden.bytes[place + 24], name.len() as u8);
+            assert_eq!(&golden.bytes[place + 25..][..name.len()], name.as_bytes());
+            place += 25 + name.len();
+        }
+        assert_eq!(place, golden.bytes.len());
+    }
+}
+
 #[test]
 fn the_document_names_every_family() {
     for family in FAMILIES {

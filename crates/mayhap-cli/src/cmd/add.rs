@@ -6,7 +6,7 @@ use anyhow::Result;
 use mayhap::family::Capabilities;
 use mayhap::registry::FAMILIES;
 use mayhap::{AnyFilter, Error, Family, Hashing};
-use mayhap_store::{Access, UpdateError, open, update};
+use mayhap_store::{Access, Spool, UpdateError, open, update};
 
 use crate::YES;
 use crate::args::{Common, KeyArgs};
@@ -43,6 +43,7 @@ pub(crate) fn need(
     let (path, error, others) = (path.display(), filter.unsupported(operation), others.join(" or "));
     let rule = match error {
         Error::UnsupportedByRule { other, .. } => format!(" --counting-rule {other}, or with"),
+        Error::UnsupportedWithoutCounters { .. } => " --counter-bits 4, or with".to_string(),
         _ => String::new(),
     };
     Err(anyhow::anyhow!("{path}: {error}; build the filter with{rule} --family {others}"))
@@ -52,6 +53,33 @@ pub(crate) fn need(
 pub(crate) fn check_kind(path: &Path, hashing: Hashing, family: &Family, keys: &KeyArgs) -> Result<()> {
     if hashing == Hashing::Integer && !matches!(keys.kind, Kind::U64 | Kind::I64) {
         anyhow::bail!("{}: the family {} holds integers; say --as u64", path.display(), family.name);
+    }
+    Ok(())
+}
+
+/// The digests of all keys for a file, with the hashing that its header tells. The lock is taken only when all keys are
+/// known to be good.
+pub(crate) fn hash_for(
+    path: &Path,
+    operation: &'static str,
+    can: impl Fn(&Capabilities) -> bool,
+    (files, keys): (&[PathBuf], &KeyArgs),
+    common: &Common,
+) -> Result<(Hashing, Spool)> {
+    let (hashing, family) = {
+        let opened = open(path, Access::Map, None)?;
+        need(path, &*opened.filter, operation, can)?;
+        (opened.filter.hashing(), opened.filter.family())
+    };
+    check_kind(path, hashing, family, keys)?;
+    let spool = hash_all(&keys.inputs(files), &keys.selector(), hashing, common)?;
+    Ok((hashing, spool))
+}
+
+/// Between the look at a file and its lock somebody may have replaced it by another filter.
+pub(crate) fn still_hashes(filter: &dyn AnyFilter, hashing: Hashing) -> Result<()> {
+    if filter.hashing() != hashing {
+        anyhow::bail!("the file was replaced by one that hashes differently; run it again");
     }
     Ok(())
 }
@@ -66,22 +94,12 @@ pub(crate) fn unwrap_update<T>(path: &Path, result: Result<T, UpdateError<anyhow
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
-    // The header tells how to hash; the lock is taken only when all keys are known to be good.
-    let (hashing, family) = {
-        let opened = open(path, Access::Map, None)?;
-        need(path, &*opened.filter, "insert", |can| can.inserts)?;
-        (opened.filter.hashing(), opened.filter.family())
-    };
-    check_kind(path, hashing, family, &args.keys)?;
-    let inputs = args.keys.inputs(&args.files);
-    let spool = hash_all(&inputs, &args.keys.selector(), hashing, common)?;
+    let keys = (&args.files[..], &args.keys);
+    let (hashing, spool) = hash_for(path, "insert", |can| can.inserts, keys, common)?;
     let keys = spool.len();
 
     let change = |filter: &mut dyn AnyFilter| {
-        // Between our look and our lock somebody may have replaced the file by another filter.
-        if filter.hashing() != hashing {
-            anyhow::bail!("the file was replaced by one that hashes differently; run it again");
-        }
+        still_hashes(filter, hashing)?;
         let mut new = 0;
         spool.drain(|digests| {
             new += insert_all(filter, digests)?;

@@ -1,16 +1,18 @@
 //! `mayhap build`: a filter file from keys.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
-use mayhap::family::Make;
+use mayhap::family::{Make, MakeFromDigests};
 use mayhap::registry::FAMILIES;
+use mayhap::shards::MemoryShards;
 use mayhap::spec::{DEFAULT_FPR, EXPANDING_CAPACITY};
 use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Insertion, Layout, Spec, SpecError, family};
 use mayhap_store::Spool;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::YES;
 use crate::args::{Common, KeyArgs};
@@ -27,7 +29,7 @@ use crate::report;
 /// afterwards by `mayhap fold`, without its keys.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap build -o bad.mayhap blocklist.txt.gz\n  \
-zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
+zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
 pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -63,20 +65,37 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", value_parser = rule_name)]
     counting_rule: Option<CountingRule>,
     /// Use counters of so many bits: 2 to 16 in the family counting [default: 4], 2 to 8 in dleft [default: 2], 4 to 32
-    /// in spectral [default: as many as each needs]
+    /// in spectral [default: as many as each needs], 2 to 16 in the families shifting [default: none, and no changes]
     #[arg(long, value_name = "BITS", value_parser = numbers::counter_bits, allow_hyphen_values = true)]
     counter_bits: Option<u32>,
+    /// Tell counts up to this one, in the family shifting-multiplicity: 1 to 57 [default: 57]
+    #[arg(long, value_name = "N", value_parser = numbers::max_count, allow_hyphen_values = true)]
+    max_count: Option<u32>,
     /// Keys can be removed again: the family cuckoo, and with --counts spectral by minimum-selection
     #[arg(long, conflicts_with_all = ["family", "exact", "fastest"])]
     removable: bool,
     /// It grows with its keys, whose number nobody has to know: the family expanding. -n is what it starts with
     /// [default: 1024]
-    #[arg(long, conflicts_with_all = ["family", "exact", "fastest", "counts"])]
+    #[arg(long, conflicts_with_all = ["family", "exact", "fastest", "counts", "static_"])]
     grow: bool,
     /// Keep the rate through so many doublings, in the family expanding [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=48))]
     doublings: Option<u32>,
-    /// How it is laid out, if the family has a choice: compact or fastest [default: compact, of cuckoo fastest]
+    /// The keys of FILE have this label, asked by `mayhap label`; can be repeated. A later label outranks an earlier one:
+    /// a key of both has the later one. The family spatial, or another one of many sets
+    #[arg(long, value_name = "NAME=FILE", value_parser = name_and_file, conflicts_with_all = ["files", "exact", "fastest", "counts", "removable"])]
+    label: Vec<(String, PathBuf)>,
+    /// Of the family scalable: each layer has room for so many times the keys of the one before; 0 does not grow, and is
+    /// an error when it is full [default: 2]
+    #[arg(long, value_name = "FACTOR", value_parser = numbers::growth, allow_hyphen_values = true)]
+    growth: Option<u32>,
+    /// Of the family scalable: the rate of each layer is so many times that of the one before [default: 0.85]
+    #[arg(long, value_name = "FACTOR", value_parser = numbers::tightening, allow_hyphen_values = true)]
+    tightening: Option<f64>,
+    /// The keys are all there and none will come: the family fuse, the smallest that is fast
+    #[arg(long = "static", conflicts_with_all = ["family", "exact", "fastest", "counts", "removable"])]
+    static_: bool,
+    /// How it is laid out, if the family has a choice: compact or fastest [default: compact, of cuckoo and fuse fastest]
     #[arg(long, value_name = "NAME", value_parser = layout_name, conflicts_with = "exact")]
     layout: Option<Layout>,
     /// Round the size up, by at most 1%, to one with many divisors, so that `mayhap fold` can shrink it later
@@ -97,6 +116,13 @@ fn family_name(name: &str) -> Result<&'static Family, String> {
         let names: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
         format!("no family is called {name:?}; there are {}", names.join(", "))
     })
+}
+
+fn name_and_file(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => Ok((name.into(), file.into())),
+        _ => Err(format!("{text:?} is not NAME=FILE, such as block=bad.txt")),
+    }
 }
 
 fn layout_name(name: &str) -> Result<Layout, String> {
@@ -126,6 +152,8 @@ impl Args {
             Some(family) => Choice::Family(family),
             None if self.fastest => Choice::Family(&mayhap::filters::blocked::FAMILY),
             None if self.counts => Choice::Family(&mayhap::filters::spectral::FAMILY),
+            None if !self.label.is_empty() => Choice::Family(&mayhap::filters::spatial::FAMILY),
+            None if self.static_ => Choice::Family(&mayhap::filters::fuse::FAMILY),
             None if self.grow => Choice::Family(&mayhap::filters::expanding::FAMILY),
             None if self.removable => Choice::Family(&mayhap::filters::cuckoo::FAMILY),
             None if self.exact && self.keys.kind == Kind::U64 => Choice::Integers,
@@ -139,6 +167,9 @@ impl Args {
         let mut spec = Spec::new().with_hashing(Hashing::Xxh3 { seed: self.seed });
         if self.foldable {
             spec = spec.foldable();
+        }
+        if !self.label.is_empty() {
+            spec = spec.with_areas(u32::try_from(self.label.len()).unwrap_or(u32::MAX));
         }
         // Rate, bits and probes say how many keys it is made for, however many there are.
         let sized = self.fpr.is_some() && self.bits.is_some() && self.probes.is_some();
@@ -161,6 +192,15 @@ impl Args {
         if let Some(bits) = self.counter_bits {
             spec = spec.with_counter_bits(bits);
         }
+        if let Some(growth) = self.growth {
+            spec = spec.with_growth(growth);
+        }
+        if let Some(tightening) = self.tightening {
+            spec = spec.with_tightening(tightening);
+        }
+        if let Some(count) = self.max_count {
+            spec = spec.with_max_count(count);
+        }
         if let Some(doublings) = self.doublings {
             spec = spec.with_doublings(doublings);
         }
@@ -175,7 +215,8 @@ impl Args {
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let inputs = args.keys.inputs(&args.files);
     let selector = args.keys.selector();
-    if let Some(path) = args.files.iter().find(|path| is_same_file(path, &args.output)) {
+    let files = args.files.iter().chain(args.label.iter().map(|(_, file)| file));
+    if let Some(path) = files.into_iter().find(|path| is_same_file(path, &args.output)) {
         return Err(anyhow!("{}: is both a file with keys and the file to write", path.display()));
     }
     if args.removable && args.counting_rule == Some(CountingRule::MinimalIncrease) {
@@ -189,6 +230,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     }
     if args.foldable {
         need_foldable(&args.choice())?;
+    }
+    if let Choice::Family(family) = args.choice() {
+        need_labels(args, family)?;
     }
     // Nonsense is refused before a long input is read.
     if let Choice::Family(family) = args.choice() {
@@ -207,6 +251,22 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         Choice::Integers => {
             let spool = hash_all(&inputs, &selector, Hashing::Integer, common)?;
             integers(args, spool, None)?
+        }
+        Choice::Family(Family { make: Make::FromDigests(make), .. }) => {
+            let spool = hash_all(&inputs, &selector, Hashing::Xxh3 { seed: args.seed }, common)?;
+            of_known_keys(args, *make, spool, common)?
+        }
+        Choice::Family(family) if !args.label.is_empty() => labelled(args, family, &selector, common)?,
+        Choice::Family(Family { make: Make::OfTwo(_), name, .. }) => {
+            return Err(anyhow!(
+                "the family {name} is made of two sets, which this command does not take; in Rust, \
+                 ShiftingAssociation::of_sets does"
+            ));
+        }
+        Choice::Family(Family { make: Make::Counted(make), .. }) => {
+            let hashing = Hashing::Xxh3 { seed: args.seed };
+            let counts = count_all(hash_all(&inputs, &selector, hashing, common)?)?;
+            make(&args.spec(counts.len() as u64), &mut counts.into_iter())?
         }
         Choice::Family(family) => {
             let hashing = Hashing::Xxh3 { seed: args.seed };
@@ -282,6 +342,69 @@ fn need_integers(args: &Args, family: &Family) -> Result<()> {
     Ok(())
 }
 
+/// Labels are for families of many sets, and those do not do without.
+fn need_labels(args: &Args, family: &Family) -> Result<()> {
+    if args.label.is_empty() && !family.can.inserts && family.can.labels {
+        return Err(anyhow!(
+            "the family {} takes keys with labels only; give them with --label NAME=FILE",
+            family.name
+        ));
+    }
+    if !args.label.is_empty() && !family.can.labels {
+        let others: Vec<_> =
+            FAMILIES.iter().filter(|family| family.can.labels).map(|family| family.name).collect();
+        let others = others.join(" or ");
+        return Err(anyhow!(
+            "the family {} has no labels; use --family {others}, or leave it out",
+            family.name
+        ));
+    }
+    let mut seen = HashSet::new();
+    if let Some((name, _)) = args.label.iter().find(|(name, _)| !seen.insert(name)) {
+        return Err(anyhow!(
+            "the label {name:?} is given twice; give all of its keys in one file, or by --label {name}=-"
+        ));
+    }
+    if args.label.iter().filter(|(_, file)| file == Path::new("-")).count() > 1 {
+        return Err(anyhow!("standard input can be read once, and two labels are to be read from it"));
+    }
+    Ok(())
+}
+
+/// Keys of many sets, one set after the other. All are hashed first: the size follows from all of them together.
+fn labelled(
+    args: &Args,
+    family: &'static Family,
+    selector: &Selector,
+    common: &Common,
+) -> Result<Box<dyn AnyFilter>> {
+    let names: Vec<&str> = args.label.iter().map(|(name, _)| name.as_str()).collect();
+    let named = |spec: &Spec| {
+        let mut filter = empty(spec, family)?;
+        let unsupported = filter.unsupported("label");
+        filter.as_label_mut().ok_or(unsupported)?.name_areas(&names)?;
+        anyhow::Ok(filter)
+    };
+    // Names that cannot be are refused before a long input is read.
+    let areas = u32::try_from(names.len()).unwrap_or(u32::MAX);
+    named(&Spec::sized(1, 0.5).with_areas(areas))?;
+    let mut spools = Vec::with_capacity(names.len());
+    for (_, file) in &args.label {
+        let inputs = args.keys.inputs(std::slice::from_ref(file));
+        spools.push(hash_all(&inputs, selector, Hashing::Xxh3 { seed: args.seed }, common)?);
+    }
+    let mut filter = named(&args.spec(spools.iter().map(Spool::len).sum()))?;
+    let (unsupported, mut outcomes) = (filter.unsupported("label"), Vec::new());
+    let label = filter.as_label_mut().ok_or(unsupported)?;
+    for (area, spool) in (1..=u16::MAX).filter_map(NonZeroU16::new).zip(spools) {
+        spool.drain(|digests| {
+            outcomes.clear();
+            anyhow::Ok(label.insert_labelled_batch(digests, area, &mut outcomes)?)
+        })?;
+    }
+    Ok(filter)
+}
+
 fn need_foldable(choice: &Choice) -> Result<()> {
     let family = match choice {
         Choice::Family(family) if family.can.folds => return Ok(()),
@@ -312,6 +435,16 @@ pub(crate) fn write(output: &Path, filter: &dyn AnyFilter) -> Result<()> {
     let mut out = report::stdout();
     let encoded = mayhap::encode(filter, mayhap::wire::Summing::Payload);
     Ok(encoded.pieces().into_iter().try_for_each(|piece| out.write_all(piece))?)
+}
+
+/// Prints a report as JSON; to standard error if the filter itself is on standard output.
+pub(crate) fn print_beside(output: &Path, value: &Value) -> Result<()> {
+    if output == Path::new("-") {
+        report::note(value);
+    } else {
+        report::print_json(value)?;
+    }
+    Ok(())
 }
 
 /// The size is known: every key goes straight into the filter.
@@ -416,6 +549,32 @@ impl InOrder {
     }
 }
 
+/// How often each key came, for families that store just that.
+fn count_all(spool: Spool) -> Result<HashMap<Digest, u64>> {
+    let mut counts = HashMap::new();
+    spool.drain(|digests| {
+        digests.iter().for_each(|&digest| *counts.entry(digest).or_insert(0) += 1);
+        anyhow::Ok(())
+    })?;
+    Ok(counts)
+}
+
+/// A filter of all keys at once. Only the halves of their digests are kept.
+fn of_known_keys(
+    args: &Args,
+    make: MakeFromDigests,
+    spool: Spool,
+    common: &Common,
+) -> Result<Box<dyn AnyFilter>> {
+    let keys = spool.len();
+    let mut shards = MemoryShards::new(mayhap::math::shard_bits(keys));
+    spool.drain(|digests| {
+        shards.extend(digests.iter().map(|digest| digest.a));
+        anyhow::Ok(())
+    })?;
+    Ok(make(&args.spec(keys), &shards, common.threads())?)
+}
+
 fn from_spool(spec: &Spec, family: &'static Family, spool: Spool) -> Result<Box<dyn AnyFilter>> {
     let mut filter = empty(spec, family)?;
     spool.drain(|digests| insert_all(&mut *filter, digests).map(drop))?;
@@ -465,12 +624,7 @@ fn describe(args: &Args, common: &Common, filter: &dyn AnyFilter) -> Result<()> 
             "bytes": size, "probes": report.probes, "fill": report.fill, "fpr_asked": report.fpr_asked,
             "fpr_now": report.fpr_now, "fpr_at_capacity": report.fpr_at_capacity,
         });
-        // With the filter itself on standard output the report must not be there too.
-        if args.output == Path::new("-") {
-            report::note(value);
-        } else {
-            report::print_json(&value)?;
-        }
+        print_beside(&args.output, &value)?;
         return Ok(());
     }
     let probes = report.probes.map_or(String::new(), |probes| format!(", {probes} probes"));

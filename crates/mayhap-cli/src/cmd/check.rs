@@ -1,14 +1,16 @@
 //! `mayhap check`: grep for keys.
 
-use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use mayhap::AnyFilter;
+use mayhap::{AnyFilter, Digest, Hashing};
 
 use crate::args::{Common, KeyArgs, OpenArgs};
 use crate::cmd::add::check_kind;
-use crate::input::Buffer;
+use crate::input::{Buffer, Chunk};
+use crate::keys::Selector;
 use crate::{NO, YES, report};
 
 /// Print the records whose keys are perhaps in
@@ -16,12 +18,17 @@ use crate::{NO, YES, report};
 /// Exit status 0 if a record was printed (or would have been), 1 if none, 2 for an error.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap check bad.mayhap access.log -d' ' -k1\n  \
-mayhap check -v seen.mayhap < urls.txt > fresh.txt\n  mayhap check -q bad.mayhap --key evil.example && echo blocked")]
+mayhap check -v seen.mayhap < urls.txt > fresh.txt\n  mayhap check -q bad.mayhap --key evil.example && echo blocked\n  \
+mayhap check block.mayhap allow.mayhap --which --annotate hosts.txt | cut -f1 | sort | uniq -c")]
 pub(crate) struct Args {
-    /// The filter file
+    /// The filter file; with --which, further ones may follow
     filter: PathBuf,
     /// Files with records; none or - is standard input
     files: Vec<PathBuf>,
+    /// Ask several filter files, and print before each record, and a tab, the names of those that it is perhaps in,
+    /// separated by commas. Filter files come first, and are known by their first bytes
+    #[arg(long)]
+    which: bool,
     /// Print those that are certainly not in
     #[arg(short = 'v', long)]
     invert: bool,
@@ -38,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "invert")]
     annotate: bool,
     /// Ask for this key instead of reading any; can be repeated
-    #[arg(long, value_name = "KEY", conflicts_with = "files", allow_hyphen_values = true)]
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     key: Vec<std::ffi::OsString>,
     #[command(flatten)]
     keys: KeyArgs,
@@ -46,15 +53,49 @@ pub(crate) struct Args {
     open: OpenArgs,
 }
 
+impl Args {
+    /// The filter files, and the files with records.
+    fn split(&self) -> Result<(Vec<&Path>, &[PathBuf])> {
+        let more = if self.which { self.files.iter().take_while(|path| is_filter(path)).count() } else { 0 };
+        let (filters, files) = self.files.split_at(more);
+        if let Some(path) = files.iter().find(|path| self.which && is_filter(path)) {
+            anyhow::bail!(
+                "{}: a filter file behind files with records; give all filter files first",
+                path.display()
+            );
+        }
+        if let Some(path) = files.first().filter(|_| !self.key.is_empty()) {
+            anyhow::bail!(
+                "{}: files with records cannot be used with --key; leave one of them out",
+                path.display()
+            );
+        }
+        Ok(([&self.filter].into_iter().chain(filters).map(PathBuf::as_path).collect(), files))
+    }
+}
+
+/// Whether a regular file starts as filter files do. What cannot be read is told when it is read for its records.
+fn is_filter(path: &Path) -> bool {
+    let mut start = [0; 4];
+    path.is_file()
+        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && start == *b"MYHP")
+}
+
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
-    let opened = args.open.open(&args.filter)?;
-    let filter = &*opened.filter;
-    check_kind(&args.filter, filter.hashing(), filter.family(), &args.keys)?;
-    let mut printer = Printer { args, out: BufWriter::with_capacity(1 << 16, report::stdout()), matched: 0 };
+    let (paths, files) = args.split()?;
+    let mut filters = Vec::with_capacity(paths.len());
+    for path in &paths {
+        let filter = args.open.open(path)?.filter;
+        check_kind(path, filter.hashing(), filter.family(), &args.keys)?;
+        filters.push(filter);
+    }
+    let names = paths.iter().map(|path| path.as_os_str().as_encoded_bytes()).collect();
+    let out = BufWriter::with_capacity(1 << 16, report::stdout());
+    let mut printer = Printer { args, names, out, matched: 0 };
     if args.key.is_empty() {
-        check_inputs(args, common, filter, &mut printer)?;
+        check_inputs(args, common, files, &filters, &mut printer)?;
     } else {
-        check_arguments(args, filter, &mut printer)?;
+        check_arguments(args, &filters, &mut printer)?;
     }
     let Printer { mut out, matched, .. } = printer;
     if args.count {
@@ -64,14 +105,14 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     Ok(if matched > 0 { YES } else { NO })
 }
 
-fn check_arguments(args: &Args, filter: &dyn AnyFilter, printer: &mut Printer<'_>) -> Result<()> {
+fn check_arguments(args: &Args, filters: &[Box<dyn AnyFilter>], printer: &mut Printer<'_>) -> Result<()> {
     let (selector, mut scratch) = (args.keys.selector(), Vec::new());
     for (index, text) in args.key.iter().enumerate() {
         let record = text.as_encoded_bytes();
         let key = selector
             .key(record, &mut scratch)
             .map_err(|e| e.context(format!("--key number {}", index + 1)))?;
-        if printer.print(record, index as u64 + 1, filter.contains(key))? {
+        if printer.print(record, index as u64 + 1, |filter| filters[filter].contains(key))? {
             break;
         }
     }
@@ -81,22 +122,27 @@ fn check_arguments(args: &Args, filter: &dyn AnyFilter, printer: &mut Printer<'_
 fn check_inputs(
     args: &Args,
     common: &Common,
-    filter: &dyn AnyFilter,
+    files: &[PathBuf],
+    filters: &[Box<dyn AnyFilter>],
     printer: &mut Printer<'_>,
 ) -> Result<()> {
-    let mut inputs = args.keys.inputs(&args.files);
+    let mut inputs = args.keys.inputs(files);
     inputs.numbered |= args.line_number;
-    let (selector, hashing) = (args.keys.selector(), filter.hashing());
+    let selector = args.keys.selector();
     let progress = common.progress("checking", &inputs);
     let (mut chunks, mut buffer) = (inputs.chunks(), Buffer::default());
-    let (mut digests, mut hits) = (Vec::new(), Vec::new());
+    let mut hits: Vec<Vec<bool>> = vec![Vec::new(); filters.len()];
+    let mut digests = Digests::default();
     while let Some(chunk) = chunks.next(buffer)? {
         progress.advance(chunk.bytes.len());
-        selector.digests(&chunk, hashing, &mut digests)?;
-        hits.clear();
-        filter.contains_batch(&digests, &mut hits);
-        for (index, (record, &hit)) in chunk.records().zip(&hits).enumerate() {
-            if printer.print(record, chunk.first_record + index as u64, hit)? {
+        digests.hashing = None;
+        for (filter, hits) in filters.iter().zip(&mut hits) {
+            hits.clear();
+            filter.contains_batch(digests.of(&chunk, &selector, filter.hashing())?, hits);
+        }
+        for (index, record) in chunk.records().enumerate() {
+            let number = chunk.first_record + index as u64;
+            if printer.print(record, number, |filter| hits[filter][index])? {
                 return Ok(());
             }
         }
@@ -108,16 +154,37 @@ fn check_inputs(
     Ok(())
 }
 
+/// The digests of a chunk. Filters that hash alike share them.
+#[derive(Default)]
+struct Digests {
+    digests: Vec<Digest>,
+    /// How they were made, if they are those of this chunk.
+    hashing: Option<Hashing>,
+}
+
+impl Digests {
+    fn of(&mut self, chunk: &Chunk, selector: &Selector, hashing: Hashing) -> Result<&[Digest]> {
+        if self.hashing != Some(hashing) {
+            selector.digests(chunk, hashing, &mut self.digests)?;
+            self.hashing = Some(hashing);
+        }
+        Ok(&self.digests)
+    }
+}
+
 struct Printer<'a> {
     args: &'a Args,
+    /// The names of the filter files.
+    names: Vec<&'a [u8]>,
     out: BufWriter<report::Stdout>,
     matched: u64,
 }
 
 impl Printer<'_> {
-    /// Prints a record if it is wanted. `true`: that is enough.
-    fn print(&mut self, record: &[u8], number: u64, hit: bool) -> io::Result<bool> {
-        let wanted = hit != self.args.invert;
+    /// Prints a record if it is wanted; `hit` tells whether it is perhaps in a filter. `true`: that is enough.
+    fn print(&mut self, record: &[u8], number: u64, hit: impl Fn(usize) -> bool) -> io::Result<bool> {
+        let any = (0..self.names.len()).any(&hit);
+        let wanted = any != self.args.invert;
         self.matched += u64::from(wanted);
         if self.args.quick {
             return Ok(wanted);
@@ -125,13 +192,22 @@ impl Printer<'_> {
         if self.args.count || !(wanted || self.args.annotate) {
             return Ok(false);
         }
+        if self.args.which {
+            let mut between: &[u8] = b"";
+            for (_, name) in self.names.iter().enumerate().filter(|&(filter, _)| hit(filter)) {
+                self.out.write_all(between)?;
+                self.out.write_all(name)?;
+                between = b",";
+            }
+            self.out.write_all(b"\t")?;
+        }
         if self.args.line_number {
             write!(self.out, "{number}:")?;
         }
         self.out.write_all(record)?;
         if self.args.annotate {
             self.out.write_all(self.args.keys.between())?;
-            self.out.write_all(if hit { b"mayhap" } else { b"no" })?;
+            self.out.write_all(if any { b"mayhap" } else { b"no" })?;
         }
         self.out.write_all(&[self.args.keys.terminator()])?;
         Ok(false)

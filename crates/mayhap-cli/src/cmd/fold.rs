@@ -1,6 +1,6 @@
 //! `mayhap fold`: a smaller file from one that was made too large.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 use mayhap::FoldError;
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::args::{Common, OpenArgs};
 use crate::cmd::add::need;
-use crate::cmd::build::write;
+use crate::cmd::build::{print_beside, write};
 use crate::{YES, numbers, report};
 
 /// Shrink a filter file that was made too large to the wanted false-positive rate
@@ -54,12 +54,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             "bytes": size, "probes": after.probes, "fill": after.fill, "fpr_asked": after.fpr_asked,
             "fpr_now": after.fpr_now, "fpr_at_capacity": after.fpr_at_capacity,
         });
-        // With the filter itself on standard output the report must not be there too.
-        if args.output == Path::new("-") {
-            report::note(value);
-        } else {
-            report::print_json(&value)?;
-        }
+        print_beside(&args.output, &value)?;
         return Ok(YES);
     }
     common.say(format_args!(

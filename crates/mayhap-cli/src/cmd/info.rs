@@ -1,12 +1,14 @@
 //! `mayhap info`: what a filter file is and how full.
 
+use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use mayhap::family::CounterReport;
+use mayhap::family::{AreaReport, AreasReport, CounterReport, LayerReport};
+use mayhap::math::AreaRates;
 use mayhap::{CountingRule, Doublings, Hashing, Layout};
 use mayhap_store::{Access, Checked, open};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{YES, report};
 
@@ -30,7 +32,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let opened = open(&args.filter, access, None)?;
     let (filter, checked) = (&*opened.filter, opened.checked);
     let report = filter.report();
-    let (counters, slots, doublings) = (filter.counters(), filter.slots(), filter.doublings());
+    let (counters, slots, areas) = (filter.counters(), filter.slots(), filter.area_report());
+    let (layers, window, doublings) = (filter.layers(), filter.window(), filter.doublings());
     let hashing = filter.hashing();
     let per_key = report.estimated_len.filter(|&len| len >= 1.0).map(|len| report.bits as f64 / len);
     let seed = hashing.seed().map(|seed| format!("{seed:016x}"));
@@ -52,7 +55,18 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             "overflowed_counters": counters.map(|c| c.overflowed),
             "counting_rule": counters.and_then(|c| c.rule).map(CountingRule::name),
             "degraded": counters.map(|c| c.degraded),
+            "label_bits": areas.as_ref().map(|areas| areas.label_bits),
+            "emptiness": areas.as_ref().map(|areas| areas.emptiness),
+            "safeness": areas.as_ref().map(|areas| areas.safeness),
+            "safeness_expected": areas.as_ref().map(|areas| areas.safeness_expected),
+            "mislabelled": areas.as_ref().map(|areas| areas.mislabelled),
+            "areas": areas.as_ref().map(areas_json),
             "fill": report.fill,
+            "layers": (!layers.is_empty()).then(|| layers.iter().map(layer_as_json).collect::<Vec<_>>()),
+            "window": window.map(|window| json!({
+                "remembered": window.remembered, "forgotten": window.forgotten,
+                "generation": window.generation, "slices": window.slices,
+            })),
             "slots": slots.map(|slots| slots.slots),
             "load": slots.map(|slots| slots.load()),
             "evictions": slots.and_then(|slots| slots.evictions),
@@ -107,6 +121,35 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             pairs.push(("counting rule", format!("{}{merged}", rule.name())));
         }
     }
+    if let Some(areas) = &areas {
+        pairs.push(("areas", format!("{}, labels of {} bits", areas.areas.len(), areas.label_bits)));
+        pairs.push(("emptiness", report::percent(areas.emptiness)));
+        pairs.push((
+            "safeness",
+            format!(
+                "{} that all labels are right (expected {}); about {} keys have a higher label",
+                report::percent(areas.safeness),
+                report::percent(areas.safeness_expected),
+                report::short(areas.mislabelled),
+            ),
+        ));
+    }
+    if !layers.is_empty() {
+        pairs.push(("layers", layers.len().to_string()));
+        pairs.extend(layers.iter().map(|layer| ("", describe_layer(layer))));
+    }
+    if let Some(window) = window {
+        let [remembered, forgotten, generation] =
+            [window.remembered, window.forgotten, window.generation].map(report::grouped);
+        pairs.push((
+            "window",
+            format!(
+                "the last {remembered} keys, and nothing of those before the last {forgotten}; {} slices, {generation} keys \
+                 a generation",
+                window.slices
+            ),
+        ));
+    }
     if let Some(slots) = slots {
         let (used, all) = (report::grouped(slots.used), report::grouped(slots.slots));
         pairs.push(("load", format!("{}, {used} of {all} slots", report::percent(slots.load()))));
@@ -130,7 +173,53 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         pairs.push(("warning", "over capacity: the rate is above the one asked for".to_string()));
     }
     report::print_pairs(&pairs)?;
+    if let Some(areas) = &areas {
+        print_areas(areas)?;
+    }
     Ok(YES)
+}
+
+fn areas_json(report: &AreasReport<'_>) -> Vec<Value> {
+    let rates = |rates: &AreaRates| {
+        json!({
+            "cells": rates.cells, "fpr": rates.fpr, "isep": rates.isep, "emersion": rates.emersion,
+            "safeness": rates.safeness,
+        })
+    };
+    let area = |area: &AreaReport<'_>| {
+        json!({
+            "area": area.area, "name": area.name, "inserted": area.inserted, "cells": area.cells,
+            "self_collisions": area.self_collisions, "expected": rates(&area.expected),
+            "now": rates(&area.now),
+        })
+    };
+    report.areas.iter().map(area).collect()
+}
+
+/// A table of those that have a name or keys: rates as expected from the numbers of keys, and as the cells say.
+fn print_areas(report: &AreasReport<'_>) -> std::io::Result<()> {
+    let shown = report.areas.iter().filter(|area| area.inserted > 0 || !area.name.is_empty());
+    let row = |area: &AreaReport<'_>| {
+        let both = |of: fn(&AreaRates) -> f64| {
+            [report::short(of(&area.expected)), report::short(of(&area.now))].join(" / ")
+        };
+        vec![
+            area.area.to_string(),
+            area.name.to_string(),
+            report::grouped(area.inserted),
+            report::grouped(area.cells),
+            both(|rates| rates.fpr),
+            both(|rates| rates.isep),
+            both(|rates| rates.safeness),
+        ]
+    };
+    let rows: Vec<Vec<String>> = shown.map(row).collect();
+    writeln!(report::stdout(), "\nrates of each area: expected / now")?;
+    report::print_table(
+        &["area", "label", "keys", "cells", "told falsely", "told higher", "none told higher"],
+        &rows,
+        &[1],
+    )
 }
 
 fn describe(counters: &CounterReport) -> String {
@@ -139,6 +228,25 @@ fn describe(counters: &CounterReport) -> String {
         Some(bits) => format!("{number} of {bits} bits"),
         None => format!("{number} of 4 bits, and {} of them have more", report::grouped(counters.overflowed)),
     }
+}
+
+fn describe_layer(layer: &LayerReport) -> String {
+    format!(
+        "{} of {} keys, {}, {} probes, fill {}, rate now {}",
+        report::grouped(layer.keys),
+        report::grouped(layer.capacity),
+        report::bytes(layer.bits.div_ceil(8)),
+        layer.probes,
+        report::percent(layer.fill),
+        report::short(layer.fpr_now),
+    )
+}
+
+fn layer_as_json(layer: &LayerReport) -> Value {
+    json!({
+        "capacity": layer.capacity, "keys": layer.keys, "bits": layer.bits, "probes": layer.probes,
+        "fill": layer.fill, "fpr_now": layer.fpr_now,
+    })
 }
 
 fn explain(checked: Checked) -> &'static str {

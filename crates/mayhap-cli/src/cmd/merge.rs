@@ -1,6 +1,6 @@
 //! `mayhap merge`: union, intersection and difference of filter files.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
 use mayhap::{AnyFilter, Combine, combine};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::args::{Common, OpenArgs};
 use crate::cmd::add::need;
-use crate::cmd::build::{warn_if_over_capacity, write};
+use crate::cmd::build::{print_beside, warn_if_over_capacity, write};
 use crate::{YES, numbers, report};
 
 /// Merge filter files into one that holds the keys of all
@@ -110,12 +110,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             "estimated_len": keys, "bits": report.bits, "probes": report.probes,
             "fill": report.fill, "fpr_now": report.fpr_now,
         });
-        // With the filter itself on standard output the report must not be there too.
-        if args.output == Path::new("-") {
-            report::note(value);
-        } else {
-            report::print_json(&value)?;
-        }
+        print_beside(&args.output, &value)?;
     } else {
         let keys = keys.map_or("an unknown number of".into(), |len| report::grouped(len.round() as u64));
         common.say(format_args!(

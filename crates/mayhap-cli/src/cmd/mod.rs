@@ -11,6 +11,7 @@ pub(crate) mod demo;
 pub(crate) mod families;
 pub(crate) mod fold;
 pub(crate) mod info;
+pub(crate) mod label;
 pub(crate) mod man;
 pub(crate) mod merge;
 pub(crate) mod remove;

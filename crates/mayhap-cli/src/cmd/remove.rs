@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use mayhap::AnyFilter;
-use mayhap_store::{Access, open, update};
+use mayhap_store::update;
 
 use crate::args::{Common, KeyArgs};
-use crate::cmd::add::{check_kind, need, unwrap_update};
-use crate::cmd::build::hash_all;
+use crate::cmd::add::{hash_for, still_hashes, unwrap_update};
 use crate::{NO, YES, report};
 
 /// Remove keys from a filter file
@@ -27,25 +26,19 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
-    let (hashing, family) = {
-        let opened = open(path, Access::Map, None)?;
-        need(path, &*opened.filter, "remove", |can| can.removes)?;
-        (opened.filter.hashing(), opened.filter.family())
-    };
-    check_kind(path, hashing, family, &args.keys)?;
-    let inputs = args.keys.inputs(&args.files);
-    let spool = hash_all(&inputs, &args.keys.selector(), hashing, common)?;
+    let keys = (&args.files[..], &args.keys);
+    let (hashing, spool) = hash_for(path, "remove", |can| can.removes, keys, common)?;
     let keys = spool.len();
 
     let change = |filter: &mut dyn AnyFilter| {
-        if filter.hashing() != hashing {
-            anyhow::bail!("the file was replaced by one that hashes differently; run it again");
-        }
+        still_hashes(filter, hashing)?;
         let unsupported = filter.unsupported("remove");
         let remove = filter.as_remove().ok_or(unsupported)?;
-        let mut removed = 0;
+        let (mut removed, mut outcomes) = (0, Vec::new());
         spool.drain(|digests| {
-            removed += digests.iter().filter(|&&digest| remove.remove_digest(digest)).count() as u64;
+            outcomes.clear();
+            remove.remove_batch(digests, &mut outcomes);
+            removed += outcomes.iter().filter(|&&outcome| outcome).count() as u64;
             anyhow::Ok(())
         })?;
         Ok(removed)

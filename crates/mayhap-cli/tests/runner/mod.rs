@@ -13,13 +13,14 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Every command.
-pub(crate) const COMMANDS: [&str; 16] = [
+pub(crate) const COMMANDS: [&str; 17] = [
     "dedup",
     "build",
     "add",
     "remove",
     "check",
     "count",
+    "label",
     "test",
     "info",
     "merge",

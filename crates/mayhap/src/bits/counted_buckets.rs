@@ -39,7 +39,7 @@ impl CellShape {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CountedBuckets {
     cells: Cells,
-    lanes: Lanes,
+    lanes: CellLanes,
 }
 
 impl CountedBuckets {
@@ -49,14 +49,14 @@ impl CountedBuckets {
     /// [`OutOfMemory`].
     pub(crate) fn zeroed(buckets: u64, shape: CellShape) -> Result<Self, OutOfMemory> {
         let cells = Cells::zeroed(buckets.saturating_mul(SLOTS.into()), shape.width())?;
-        Ok(Self { cells, lanes: Lanes::new(shape) })
+        Ok(Self { cells, lanes: CellLanes::new(shape) })
     }
 
     /// Buckets that lie in existing words; `None` if the number of words is another than they take, or a bit is set
     /// behind the last cell.
     pub(crate) fn from_words(words: Words, buckets: u64, shape: CellShape) -> Option<Self> {
         let cells = Cells::from_words(words, buckets.checked_mul(SLOTS.into())?, shape.width())?;
-        Some(Self { cells, lanes: Lanes::new(shape) })
+        Some(Self { cells, lanes: CellLanes::new(shape) })
     }
 
     /// A copy.
@@ -110,34 +110,47 @@ impl CountedBuckets {
     }
 }
 
-/// How several cells are looked at in one word: a lane for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Lanes {
-    shape: CellShape,
-    /// The lowest bit of each lane, of as many as are looked at together.
-    ones: u64,
-    /// The highest bit of each.
-    tops: u64,
-    /// The counter of each.
-    counters: u64,
+/// How many cells of this width are looked at together. Four, two and one divide a bucket. So many take at most 64
+/// bits, with those before them in the same byte; two of 31 bits would not.
+#[inline(always)]
+const fn together(width: u32) -> u32 {
+    match width {
+        ..=16 => 4,
+        17..=30 => 2,
+        _ => 1,
+    }
 }
 
-impl Lanes {
+/// Where a fingerprint may be: a bucket in each of four subtables, numbered among those of all, and a remainder in it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FourPlaces {
+    pub(crate) buckets: [u64; 4],
+    pub(crate) remainders: [u64; 4],
+}
+
+/// How several cells are looked at in one word: a lane for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CellLanes {
+    pub(crate) shape: CellShape,
+    /// The lowest bit of each lane, of as many as are looked at together.
+    pub(crate) ones: u64,
+    /// The highest bit of each.
+    pub(crate) tops: u64,
+    /// The counter of each.
+    pub(crate) counters: u64,
+}
+
+impl CellLanes {
     fn new(shape: CellShape) -> Self {
         let width = shape.width();
-        let ones = (0..Self::together(width)).map(|lane| 1 << (lane * width)).sum();
+        let ones = (0..together(width)).map(|lane| 1 << (lane * width)).sum();
         Self { shape, ones, tops: ones << (width - 1), counters: ones * shape.max() }
     }
 
-    /// How many cells of this width are looked at together. Four, two and one divide a bucket. So many take at most 64
-    /// bits, with those before them in the same byte; two of 31 bits would not.
+    /// How many cells are looked at together.
     #[inline(always)]
-    const fn together(width: u32) -> u32 {
-        match width {
-            ..=16 => 4,
-            17..=30 => 2,
-            _ => 1,
-        }
+    pub(crate) const fn together(&self) -> u32 {
+        together(self.shape.width())
     }
 
     /// The highest bit of each lane whose cell is not empty.
@@ -158,7 +171,7 @@ impl Lanes {
     }
 
     /// Not 0 if a cell, empty or not, has the remainder that stands in each lane of `wanted`. Half the work of
-    /// [`matching`](Lanes::matching).
+    /// [`matching`](CellLanes::matching).
     #[inline(always)]
     const fn resembling(&self, cells: u64, wanted: u64) -> u64 {
         let other = (cells ^ wanted) & !self.counters;
@@ -186,10 +199,25 @@ pub(crate) struct Look {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BucketsRef<'a> {
     words: &'a [u64],
-    lanes: Lanes,
+    lanes: CellLanes,
 }
 
-impl BucketsRef<'_> {
+impl<'a> BucketsRef<'a> {
+    pub(crate) fn new(words: &'a [u64], lanes: CellLanes) -> Self {
+        Self { words, lanes }
+    }
+
+    /// Whether each of several keys has a cell in one of its buckets, as by [`any`](BucketsRef::any).
+    #[inline(always)]
+    pub(crate) fn any_each(&self, places: &[FourPlaces], hits: &mut [bool]) {
+        if simd::any_of_four(self.words, &self.lanes, places, hits) {
+            return;
+        }
+        for (hit, places) in hits.iter_mut().zip(places) {
+            *hit = self.any(&places.buckets, &places.remainders);
+        }
+    }
+
     /// Whether a cell of one of the buckets has the remainder that belongs to it. All are looked at, so that their cache
     /// lines come at the same time and there is one branch.
     ///
@@ -197,7 +225,7 @@ impl BucketsRef<'_> {
     /// If there is no such bucket.
     #[inline(always)]
     pub(crate) fn any<const N: usize>(&self, buckets: &[u64; N], remainders: &[u64; N]) -> bool {
-        match Lanes::together(self.lanes.shape.width()) {
+        match self.lanes.together() {
             4 => self.any_by::<2, N>(buckets, remainders),
             2 => self.any_by::<4, N>(buckets, remainders),
             _ => self.any_by::<8, N>(buckets, remainders),
@@ -228,7 +256,7 @@ impl BucketsRef<'_> {
     /// If there is no such bucket.
     #[inline(always)]
     pub(crate) fn look<const N: usize>(&self, buckets: &[u64; N], remainders: &[u64; N]) -> [Look; N] {
-        match Lanes::together(self.lanes.shape.width()) {
+        match self.lanes.together() {
             4 => self.look_by::<2, N>(buckets, remainders),
             2 => self.look_by::<4, N>(buckets, remainders),
             _ => self.look_by::<8, N>(buckets, remainders),
@@ -277,7 +305,7 @@ impl BucketsRef<'_> {
     /// The first cell of a bucket in whose lane `choose` sets the highest bit.
     #[inline(always)]
     fn first(&self, bucket: u64, choose: impl Fn(u64) -> u64) -> Option<u64> {
-        match Lanes::together(self.lanes.shape.width()) {
+        match self.lanes.together() {
             4 => self.first_by::<2>(bucket, choose),
             2 => self.first_by::<4>(bucket, choose),
             _ => self.first_by::<8>(bucket, choose),
@@ -306,19 +334,33 @@ impl BucketsRef<'_> {
     /// Calls `look` with the cells of a bucket, in so many loads, and the bit where they start.
     #[inline(always)]
     fn each<const LOADS: u64>(&self, bucket: u64, mut look: impl FnMut(u64, u64)) {
-        let bits = u64::from(SLOTS * self.lanes.shape.width());
+        let width = u64::from(self.lanes.shape.width());
+        let bytes: &[u8] = bytemuck::cast_slice(self.words);
+        // Of eight cells, so many bits each: a bucket starts with a byte.
+        let start = (bucket * width) as usize;
+        let at = start as u64 * 8;
+        if LOADS == 2
+            && cfg!(target_endian = "little")
+            && let Some(chunk) = bytes.get(start..).and_then(<[u8]>::first_chunk)
+        {
+            // Both halves of the bucket are in 16 bytes, found by one check.
+            let chunk = u128::from_le_bytes(*chunk);
+            let (low, high) = (chunk as u64, (chunk >> 64) as u64);
+            // A half has 16 to 64 bits.
+            let half = 4 * width as u32;
+            look(at, low);
+            look(at + u64::from(half), low >> 1 >> (half - 1) | high << (64 - half));
+            return;
+        }
         for load in 0..LOADS {
-            let within = load * (bits / LOADS);
-            let at = bucket * bits + within;
-            // A bucket starts with a byte, so that one load gets at all cells that are looked at together: they take at
-            // most 64 bits, counted from the byte in which the first of them starts.
-            let bytes: &[u8] = bytemuck::cast_slice(self.words);
-            let start = (bucket * (bits / 8) + within / 8) as usize;
-            let cells = match bytes.get(start..).and_then(<[u8]>::first_chunk) {
+            let within = load * (8 * width / LOADS);
+            // One load gets at all cells that are looked at together: they take at most 64 bits, counted from the byte
+            // in which the first of them starts.
+            let cells = match bytes.get(start + (within / 8) as usize..).and_then(<[u8]>::first_chunk) {
                 Some(chunk) if cfg!(target_endian = "little") => u64::from_le_bytes(*chunk) >> (within % 8),
-                _ => self.at_the_end(at),
+                _ => self.at_the_end(at + within),
             };
-            look(at, cells);
+            look(at + within, cells);
         }
     }
 
@@ -333,9 +375,10 @@ impl BucketsRef<'_> {
     /// Asks for the one or two cache lines of a bucket.
     #[inline(always)]
     pub(crate) fn prefetch(&self, bucket: u64) {
-        let bits = u64::from(SLOTS * self.lanes.shape.width());
-        simd::prefetch(self.words, place(bits as u32, bucket).0);
-        simd::prefetch(self.words, place(1, (bucket + 1) * bits - 1).0);
+        let width = u64::from(self.lanes.shape.width());
+        let start = bucket * width;
+        simd::prefetch(self.words, (start / 8) as usize);
+        simd::prefetch(self.words, ((start + width - 1) / 8) as usize);
     }
 
     /// How many words there are.
@@ -349,7 +392,7 @@ impl BucketsRef<'_> {
 #[derive(Debug)]
 pub(crate) struct BucketsMut<'a> {
     words: &'a mut [u64],
-    lanes: Lanes,
+    lanes: CellLanes,
 }
 
 impl BucketsMut<'_> {
@@ -399,7 +442,7 @@ mod tests {
             (2..=50).map(|bits| (bits, 2)).chain((2..=50).map(|bits| (bits, 8)))
         {
             let shape = CellShape { remainder_bits, counter_bits };
-            let (len, max) = (5u64, shape.max());
+            let (len, max) = (12u64, shape.max());
             let mut buckets = CountedBuckets::zeroed(len, shape).unwrap();
             let mut model = vec![[(0u64, 0u64); 8]; len as usize];
             for step in 0..3000u64 {
@@ -415,6 +458,17 @@ mod tests {
                 assert_eq!(view.view().any(&[bucket], &[remainder]), found.is_some(), "{shape:?}");
                 let look = Look { found: found.is_some(), taken };
                 assert_eq!(view.view().look(&[bucket], &[remainder]), [look], "{shape:?}");
+                // Four together, of which one is this bucket and the others are far from the end, or not.
+                let others = [1, 2, 3].map(|i| (random >> (5 * i)) % if step % 2 == 0 { 5 } else { len });
+                let mut places = FourPlaces { buckets: [others[0]; 4], remainders: [remainder; 4] };
+                places.buckets[1..].copy_from_slice(&others);
+                places.buckets[step as usize % 4] = bucket;
+                places.remainders[(step as usize + 1) % 4] ^= 1;
+                let mut hits = [false; 3];
+                view.view().any_each(&[places; 3], &mut hits);
+                let hit = view.view().any(&places.buckets, &places.remainders);
+                assert_eq!(hits, [hit; 3], "{shape:?}");
+                assert!(hit || found.is_none());
                 let at = view.view().find(bucket, remainder);
                 let bit = |slot: usize| (bucket * 8 + slot as u64) * u64::from(shape.width());
                 assert_eq!(at, found.map(bit), "{shape:?}");

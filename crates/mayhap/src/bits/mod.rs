@@ -13,6 +13,7 @@ mod parts;
 mod resize;
 mod runs;
 mod scatter;
+mod windows;
 mod words;
 
 pub use atomic::AtomicWords;
@@ -20,7 +21,9 @@ pub use bitmap::{Bitmap, Ones, OutOfRange, Ranked};
 pub(crate) use buckets::{Buckets, Lanes, SLOTS, bucket_bits};
 pub use bytes::{Bytes, ExclusiveBytes};
 pub use cells::Cells;
-pub(crate) use counted_buckets::{BucketsMut, BucketsRef, CellShape, CountedBuckets, MAX_WIDTH};
+pub(crate) use counted_buckets::{
+    BucketsMut, BucketsRef, CellLanes, CellShape, CountedBuckets, FourPlaces, MAX_WIDTH,
+};
 pub use counters::Width;
 pub(crate) use counters::{Counters, CountersMut, CountersRef};
 #[cfg(feature = "std")]
@@ -28,4 +31,5 @@ pub(crate) use parts::Parts;
 pub use resize::{overlap, resized};
 pub(crate) use runs::{Aim, BLOCK, Filler, Met, OVERHEAD, Runs, Spot, is_first_part};
 pub(crate) use scatter::{REGION_WORDS, Scatter, set_in_region};
+pub(crate) use windows::{BEHIND, WINDOW, Windows, WindowsMut, WindowsRef};
 pub use words::{OutOfMemory, Words, words_for};

@@ -459,7 +459,8 @@ impl Runs {
             let before = if last == 0 { end - self.stride() } else { last - self.stride() };
             let ends = words[last + 1];
             let moved = ranks.low(to as u32);
-            words[last + 1] = ends & !(moved << 1 | 1) | (ends & moved) << 1 | words[before + 1] >> (BLOCK - 1);
+            words[last + 1] =
+                ends & !(moved << 1 | 1) | (ends & moved) << 1 | words[before + 1] >> (BLOCK - 1);
             let handed = self.slot(words, before, BLOCK - 1);
             self.move_up(words, last, 0, to, handed);
             (last, to) = (before, BLOCK - 1);
@@ -1039,8 +1040,12 @@ mod tests {
                 return runs.insert(ranks, words, spot, number, |_| true).0;
             }
             let slots = runs.far_slots(ranks, words, spot).filter(|_| runs.is_occupied(words, spot));
-            let found = slots.is_some_and(|slots| runs.numbers(words, spot, slots).any(|(_, found)| found == number));
-            assert_eq!(found, runs.remove(ranks, words, spot, |mut run| Iterator::position(&mut run, |n| n == number)));
+            let found =
+                slots.is_some_and(|slots| runs.numbers(words, spot, slots).any(|(_, found)| found == number));
+            assert_eq!(
+                found,
+                runs.remove(ranks, words, spot, |mut run| Iterator::position(&mut run, |n| n == number))
+            );
             found
         }
     }
@@ -1089,9 +1094,11 @@ mod tests {
                 for step in 0..4000 {
                     // Up and down between empty and all slots but one.
                     let is_insert = list.is_empty()
-                        || list.len() < runs.slots() - 1 && dice.below(100) < if step % 1500 < 1000 { 75 } else { 25 };
+                        || list.len() < runs.slots() - 1
+                            && dice.below(100) < if step % 1500 < 1000 { 75 } else { 25 };
                     // Crowded: near the end of the table only.
-                    let quotient = if crowded { blocks * 64 - 1 - dice.below(40) } else { dice.below(blocks * 64) };
+                    let quotient =
+                        if crowded { blocks * 64 - 1 - dice.below(40) } else { dice.below(blocks * 64) };
                     let number = 1 + dice.below((1 << width.min(5)) - 1);
                     let item = match dice.below(4) {
                         0 if !is_insert => (quotient, number),
@@ -1114,16 +1121,23 @@ mod tests {
                     assert_eq!(changed, is_insert || known.is_ok());
                     if step % 16 == 0 {
                         let mut count = 0;
-                        assert!(runs.is_whole(&words, |_| count += 1), "{blocks} blocks, {width} bits, step {step}");
+                        assert!(
+                            runs.is_whole(&words, |_| count += 1),
+                            "{blocks} blocks, {width} bits, step {step}"
+                        );
                         assert_eq!(count, list.len());
                         assert!(runs.iter(&words).eq(list.iter().copied()));
                         for _ in 0..20 {
-                            let (quotient, asked) = (dice.below(blocks * 64), 1 + dice.below((1 << width.min(6)) - 1));
+                            let (quotient, asked) =
+                                (dice.below(blocks * 64), 1 + dice.below((1 << width.min(6)) - 1));
                             let is_first = |&(q, number): &(u64, u64)| {
                                 let length = number.trailing_zeros();
                                 q == quotient && number >> length >> 1 == asked >> length >> 1
                             };
-                            assert_eq!(with_ranks(Ask(runs, &words, quotient, asked)), list.iter().any(is_first));
+                            assert_eq!(
+                                with_ranks(Ask(runs, &words, quotient, asked)),
+                                list.iter().any(is_first)
+                            );
                         }
                         // The same words, however they came about.
                         let mut again = vec![0; words.len()];

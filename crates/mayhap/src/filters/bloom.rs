@@ -166,7 +166,14 @@ impl Bloom {
         Ok(Self::of(words, size, Hashing::default(), None, None))
     }
 
-    fn of(words: Words, size: BloomSize, hashing: Hashing, inserted: Option<u64>, ones: Option<u64>) -> Self {
+    /// Of words whose bits behind the last are zero.
+    pub(super) fn of(
+        words: Words,
+        size: BloomSize,
+        hashing: Hashing,
+        inserted: Option<u64>,
+        ones: Option<u64>,
+    ) -> Self {
         Self { words, size, hashing, inserted, ones, single: Single::of(size.probes) }
     }
 

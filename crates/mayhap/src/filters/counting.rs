@@ -213,6 +213,13 @@ impl Counting {
         self.put_all(keys, |keys, digests| K::digests(keys, &hashing, digests), |_| {});
     }
 
+    /// Removes many keys, several at a time in flight; appends `false` for each that was certainly not in. What
+    /// [`remove`](Counting::remove) says of absent keys holds here.
+    pub fn remove_all<K: Key>(&mut self, keys: &[K], removed: &mut Vec<bool>) {
+        let hashing = self.hashing;
+        self.take_all(keys, |keys, digests| K::digests(keys, &hashing, digests), removed);
+    }
+
     #[inline(always)]
     fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), hits: &mut Vec<bool>) {
         hits.reserve(keys.len());
@@ -248,6 +255,23 @@ impl Counting {
         self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
     }
 
+    #[inline(always)]
+    fn take_all<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), removed: &mut Vec<bool>) {
+        let (size, mut emptied) = (self.size, 0);
+        removed.reserve(keys.len());
+        write_ahead(self.counters.view_mut(), (size.cells, size.probes), keys, hash, |counters, digest| {
+            let lowered = lower(counters, digest, &size);
+            emptied += lowered.unwrap_or(0);
+            removed.push(lowered.is_some());
+        });
+        self.lost(emptied);
+    }
+
+    fn lost(&mut self, emptied: u64) {
+        // A header that was not compared with its payload may have claimed fewer.
+        self.occupied = self.occupied.saturating_sub(emptied);
+    }
+
     /// Forgets all keys, and that counters were saturated.
     pub fn clear(&mut self) {
         self.counters.clear();
@@ -268,16 +292,13 @@ impl Counting {
             .with_bits(cells)
             .with_probes(probes)
             .with_hashing(self.hashing);
-        let (mut bloom, counters) = (Bloom::from_spec(&spec)?, self.counters.view());
-        let mut set = Vec::with_capacity(64);
-        for start in (0..cells).step_by(64) {
-            set.clear();
-            set.extend((start..cells.min(start + 64)).filter(|&place| !counters.is_zero(place)));
-            bloom.insert_positions(&set).expect("as many bits as counters");
+        let (size, counters) = (spec.bloom()?, self.counters.view());
+        let mut words = Words::zeroed(words_for(cells))?;
+        for (word, start) in words.as_mut_slice().iter_mut().zip((0..cells).step_by(64)) {
+            let set = (start..cells.min(start + 64)).filter(|&place| !counters.is_zero(place));
+            *word = set.map(|place| 1 << (place - start)).sum();
         }
-        // With itself, it stays what it is and forgets the calls: those were not keys.
-        bloom.intersect(&bloom.clone()).expect("it agrees with itself");
-        Ok(bloom)
+        Ok(Bloom::of(words, size, self.hashing, None, None))
     }
 
     /// The number of counters.
@@ -475,6 +496,18 @@ fn raise(counters: &mut CountersMut<'_>, digest: Digest, size: &CountingSize) ->
     })
 }
 
+/// Lowers the counters of a key, and says how many of them are 0 now; `None` if one was, so that nothing has changed.
+#[inline(always)]
+fn lower(counters: &mut CountersMut<'_>, digest: Digest, size: &CountingSize) -> Option<u64> {
+    with_distinct(digest, size.probes, size.cells, |places| {
+        // All are looked at before one is changed.
+        if places.iter().any(|&place| counters.view().is_zero(place)) {
+            return None;
+        }
+        Some(places.iter().map(|&place| u64::from(counters.subtract(place, 1) == 0)).sum())
+    })
+}
+
 /// Visits keys by their digests, having asked for the cache lines of several at a time. `places` are the number of
 /// counters and of probes.
 #[inline(always)]
@@ -541,18 +574,13 @@ impl Insert for Counting {
 
 impl Remove for Counting {
     fn remove_digest(&mut self, digest: Digest) -> bool {
-        let CountingSize { cells, probes, .. } = self.size;
-        let mut counters = self.counters.view_mut();
-        let emptied = with_distinct(digest, probes, cells, |places| {
-            // All are looked at before one is changed.
-            if places.iter().any(|&place| counters.view().is_zero(place)) {
-                return None;
-            }
-            Some(places.iter().map(|&place| u64::from(counters.subtract(place, 1) == 0)).sum::<u64>())
-        });
-        // A header that was not compared with its payload may have claimed fewer.
-        self.occupied = self.occupied.saturating_sub(emptied.unwrap_or(0));
+        let emptied = lower(&mut self.counters.view_mut(), digest, &self.size);
+        self.lost(emptied.unwrap_or(0));
         emptied.is_some()
+    }
+
+    fn remove_batch(&mut self, digests: &[Digest], removed: &mut Vec<bool>) {
+        self.take_all(digests, copy, removed);
     }
 }
 

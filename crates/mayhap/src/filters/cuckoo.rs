@@ -1052,6 +1052,10 @@ impl Remove for Cuckoo {
     fn remove_digest(&mut self, digest: Digest) -> bool {
         self.take(digest.a)
     }
+
+    fn remove_batch(&mut self, digests: &[Digest], removed: &mut Vec<bool>) {
+        self.drop_all(digests, first_halves, removed);
+    }
 }
 
 impl Count for Cuckoo {

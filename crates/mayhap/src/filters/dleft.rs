@@ -57,9 +57,11 @@ use alloc::vec::Vec;
 use core::any::Any;
 
 use crate::batch::{BATCH, copy, pipeline};
-use crate::bits::{BucketsMut, BucketsRef, Bytes, CellShape, CountedBuckets, Words, words_for};
+use crate::bits::{BucketsMut, BucketsRef, Bytes, CellShape, CountedBuckets, FourPlaces, Words, words_for};
 use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report, Slots};
+use crate::family::{
+    self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report, Slots,
+};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
 use crate::probing::{Probing, reduce};
@@ -151,8 +153,8 @@ impl Fingerprint {
 
     /// In all subtables.
     #[inline(always)]
-    fn places(self, size: &DleftSize) -> Places {
-        let mut places = Places::default();
+    fn places(self, size: &DleftSize) -> FourPlaces {
+        let mut places = FourPlaces::default();
         for subtable in 0..SUBTABLES {
             let Self { bucket, remainder } = self.within(subtable, size);
             places.buckets[subtable] = subtable as u64 * size.buckets + bucket;
@@ -168,17 +170,12 @@ const fn turn(remainder: u64, subtable: usize, size: &DleftSize) -> u64 {
     reduce(remainder.wrapping_mul(STIR_BUCKET[subtable]), size.buckets)
 }
 
-/// Where a fingerprint may be: a bucket, among those of all subtables, and a remainder in it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Places {
-    buckets: [u64; SUBTABLES],
-    remainders: [u64; SUBTABLES],
-}
-
-impl Places {
+impl FourPlaces {
     #[inline(always)]
     fn are_in(&self, cells: BucketsRef<'_>) -> bool {
-        cells.any(&self.buckets, &self.remainders)
+        let mut hit = [false];
+        cells.any_each(core::slice::from_ref(self), &mut hit);
+        hit[0]
     }
 
     /// The bit where the cell of the fingerprint starts.
@@ -223,6 +220,18 @@ impl Places {
         let count = times.min(max);
         let filled = cells.fill(self.buckets[least], self.remainders[least], count);
         filled.then_some(Change { fresh: true, saturated: count == max })
+    }
+
+    /// Takes the fingerprint out once, and says how often it was in; `None` if it was not.
+    #[inline(always)]
+    fn take(&self, cells: &mut BucketsMut<'_>) -> Option<u64> {
+        let at = self.find(cells.view())?;
+        let count = cells.view().count(at);
+        // Nobody knows how often a counter at its top was raised.
+        if count < cells.max() {
+            cells.set_count(at, count - 1);
+        }
+        Some(count)
     }
 }
 
@@ -331,31 +340,44 @@ impl Dleft {
         self.put_all(keys, |keys, digests| K::digests(keys, &hashing, digests), |_| {})
     }
 
+    /// Removes many keys, several at a time in flight; appends `false` for each that was certainly not in. What
+    /// [`remove`](Dleft::remove) says of absent keys holds here.
+    pub fn remove_all<K: Key>(&mut self, keys: &[K], removed: &mut Vec<bool>) {
+        let hashing = self.hashing;
+        self.take_all(keys, |keys, digests| K::digests(keys, &hashing, digests), removed);
+    }
+
     #[inline(always)]
     fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), hits: &mut Vec<bool>) {
         hits.reserve(keys.len());
-        self.read_ahead(keys, hash, |cells, places| hits.push(places.are_in(cells)));
+        self.read_ahead(keys, hash, |cells, places| {
+            let start = hits.len();
+            hits.resize(start + places.len(), false);
+            cells.any_each(places, &mut hits[start..]);
+        });
     }
 
     #[inline(always)]
     fn tell<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), counts: &mut Vec<u64>) {
         counts.reserve(keys.len());
-        self.read_ahead(keys, hash, |cells, places| counts.push(places.count(cells)));
+        self.read_ahead(keys, hash, |cells, places| {
+            counts.extend(places.iter().map(|places| places.count(cells)));
+        });
     }
 
-    /// Visits keys by their places, having asked for the cache lines of several at a time.
+    /// Visits batches of keys by their places, having asked for their cache lines.
     #[inline(always)]
     fn read_ahead<K>(
         &self,
         keys: &[K],
         hash: impl Fn(&[K], &mut [Digest]),
-        mut each: impl FnMut(BucketsRef<'_>, &Places),
+        mut each: impl FnMut(BucketsRef<'_>, &[FourPlaces]),
     ) {
         let (mut cells, size) = (self.cells.view(), self.size);
         let far = cells.words() >= PREFETCH_FROM_WORDS;
-        let ahead = |cells: &BucketsRef<'_>, places: Places| places.prefetch(*cells);
+        let ahead = |cells: &BucketsRef<'_>, places: FourPlaces| places.prefetch(*cells);
         pipeline(&mut cells, keys, placing(&size, hash), far, ahead, |cells, places| {
-            places.iter().for_each(|places| each(*cells, places));
+            each(*cells, places);
         });
     }
 
@@ -369,7 +391,7 @@ impl Dleft {
         let (mut cells, size) = (self.cells.view_mut(), self.size);
         let far = cells.view().words() >= PREFETCH_FROM_WORDS;
         let (mut inserted, mut fresh, mut saturated, mut full) = (0, 0, 0, false);
-        let ahead = |cells: &BucketsMut<'_>, places: Places| places.prefetch(cells.view());
+        let ahead = |cells: &BucketsMut<'_>, places: FourPlaces| places.prefetch(cells.view());
         pipeline(&mut cells, keys, placing(&size, hash), far, ahead, |cells, places| {
             for places in places {
                 // Keys go in in their order: behind one that does not, none does.
@@ -388,6 +410,28 @@ impl Dleft {
         // A crafted file may claim any number of calls: they end at the top instead of going round.
         self.inserted = self.inserted.map(|calls| calls.saturating_add(inserted));
         if full { Err(self.full(inserted)) } else { Ok(()) }
+    }
+
+    #[inline(always)]
+    fn take_all<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), removed: &mut Vec<bool>) {
+        let (mut cells, size) = (self.cells.view_mut(), self.size);
+        let far = cells.view().words() >= PREFETCH_FROM_WORDS;
+        let mut emptied = 0;
+        removed.reserve(keys.len());
+        let ahead = |cells: &BucketsMut<'_>, places: FourPlaces| places.prefetch(cells.view());
+        pipeline(&mut cells, keys, placing(&size, hash), far, ahead, |cells, places| {
+            for places in places {
+                let before = places.take(cells);
+                emptied += u64::from(before == Some(1));
+                removed.push(before.is_some());
+            }
+        });
+        self.lost(emptied);
+    }
+
+    fn lost(&mut self, emptied: u64) {
+        // A header that was not compared with its payload may have claimed fewer.
+        self.occupied = self.occupied.saturating_sub(emptied);
     }
 
     #[cold]
@@ -650,7 +694,7 @@ const fn shape(size: &DleftSize) -> CellShape {
 
 /// From keys to places, a batch at a time.
 #[inline(always)]
-fn placing<K>(size: &DleftSize, hash: impl Fn(&[K], &mut [Digest])) -> impl Fn(&[K], &mut [Places]) {
+fn placing<K>(size: &DleftSize, hash: impl Fn(&[K], &mut [Digest])) -> impl Fn(&[K], &mut [FourPlaces]) {
     move |keys, places| {
         let mut digests = [Digest::default(); BATCH];
         let digests = &mut digests[..keys.len()];
@@ -695,16 +739,13 @@ impl Insert for Dleft {
 impl Remove for Dleft {
     fn remove_digest(&mut self, digest: Digest) -> bool {
         let places = Fingerprint::new(digest, &self.size).places(&self.size);
-        let Some(at) = places.find(self.cells.view()) else { return false };
-        let mut cells = self.cells.view_mut();
-        let count = cells.view().count(at);
-        // Nobody knows how often a counter at its top was raised.
-        if count < cells.max() {
-            cells.set_count(at, count - 1);
-            // A header that was not compared with its payload may have claimed fewer.
-            self.occupied = self.occupied.saturating_sub(u64::from(count == 1));
-        }
-        true
+        let before = places.take(&mut self.cells.view_mut());
+        self.lost(u64::from(before == Some(1)));
+        before.is_some()
+    }
+
+    fn remove_batch(&mut self, digests: &[Digest], removed: &mut Vec<bool>) {
+        self.take_all(digests, copy, removed);
     }
 }
 

@@ -69,8 +69,8 @@ use crate::math;
 use crate::probing::Probing;
 use crate::simd::{Ranks, Work, with_ranks};
 use crate::spec::{
-    EXPANDING_CAPACITY, EXPANDING_DOUBLINGS, EXPANDING_MOST_DOUBLINGS, EXPANDING_WIDTHS, ExpandingSize, MAX_BITS,
-    Plan, Spec,
+    EXPANDING_CAPACITY, EXPANDING_DOUBLINGS, EXPANDING_MOST_DOUBLINGS, EXPANDING_WIDTHS, ExpandingSize,
+    MAX_BITS, Plan, Spec,
 };
 use crate::traits::{Filter, Insert, Insertion, Merge, Remove};
 use crate::wire::{Fields, Frame, Summing, Writer};
@@ -92,7 +92,11 @@ pub static FAMILY: Family = Family {
         grows: true,
         exact: false,
     },
-    cost: Cost { query: "O(1)", insert: "O(1) amortized", space: "1.1 to 2.2 n (log2(1/p) + log2(log2 n) + 4)" },
+    cost: Cost {
+        query: "O(1)",
+        insert: "O(1) amortized",
+        space: "1.1 to 2.2 n (log2(1/p) + log2(log2 n) + 4)",
+    },
     make: Make::Empty(|spec| Ok(Box::new(Expanding::from_spec(spec)?))),
     shared: None,
     plan,
@@ -441,8 +445,15 @@ impl Expanding {
         ends.extend((0..regions).map(|region| region * room));
         let words = self.words.as_mut_slice();
         let hashing = self.hashing;
-        let stored =
-            with_ranks(PutGathered { placing, words, keys, hashing, halves: &mut halves, ends: &mut ends, room });
+        let stored = with_ranks(PutGathered {
+            placing,
+            words,
+            keys,
+            hashing,
+            halves: &mut halves,
+            ends: &mut ends,
+            room,
+        });
         self.count::<false>(keys.len() as u64, stored);
         Some(())
     }
@@ -460,7 +471,11 @@ impl Expanding {
     ///
     /// # Errors
     /// As for [`insert_new_all`](Expanding::insert_new_all).
-    pub fn insert_new_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
+    pub fn insert_new_batch(
+        &mut self,
+        digests: &[Digest],
+        outcomes: &mut Vec<Insertion>,
+    ) -> Result<(), Full> {
         self.fill::<true, _>(digests, of_digests, |outcome| outcomes.push(outcome))
     }
 
@@ -572,7 +587,8 @@ impl Expanding {
             // No more than there is room for, so that nobody has to look whether it must grow.
             let (now, later) = left.split_at(left.len().min(room.min(STRETCH) as usize));
             let (placing, words) = (self.placing, self.words.as_mut_slice());
-            let stored = with_ranks(PutAll::<SET, _, _, _> { placing, words, keys: now, place, told: &mut told });
+            let stored =
+                with_ranks(PutAll::<SET, _, _, _> { placing, words, keys: now, place, told: &mut told });
             self.count::<SET>(now.len() as u64, stored);
             left = later;
         }
@@ -714,7 +730,8 @@ impl Expanding {
     pub fn fpr(&self) -> f64 {
         let width = self.placing.shape.width as usize;
         let weights = self.ages[..=width].iter().enumerate();
-        let matched: f64 = weights.map(|(age, &slots)| slots as f64 * libm::exp2(age as f64 - width as f64)).sum();
+        let matched: f64 =
+            weights.map(|(age, &slots)| slots as f64 * libm::exp2(age as f64 - width as f64)).sum();
         -libm::expm1(-matched / self.placing.shape.slots() as f64)
     }
 
@@ -722,7 +739,11 @@ impl Expanding {
     /// if there were more than planned.
     #[must_use]
     pub fn fpr_at_capacity(&self) -> f64 {
-        math::expanding_fpr(self.placing.shape.width, self.planned.max(self.placing.shape.made), math::EXPANDING_LOAD)
+        math::expanding_fpr(
+            self.placing.shape.width,
+            self.planned.max(self.placing.shape.made),
+            math::EXPANDING_LOAD,
+        )
     }
 
     /// Whether `other` can be merged with this one: the slots of one are those of the other, doubled any number of times.
@@ -765,7 +786,8 @@ impl Expanding {
         loop {
             let (one, two) = (ours.as_ref().unwrap_or(self), theirs.as_ref().unwrap_or(other));
             let is_full = one.used.saturating_add(two.used) > one.capacity().max(two.capacity());
-            let (one_grows, two_grows) = (is_full || slots(one) < slots(two), is_full || slots(two) < slots(one));
+            let (one_grows, two_grows) =
+                (is_full || slots(one) < slots(two), is_full || slots(two) < slots(one));
             if !one_grows && !two_grows {
                 break;
             }
@@ -853,7 +875,9 @@ impl Expanding {
         if planned > EXPANDING_MOST_DOUBLINGS {
             return Err(DecodeError::Value { field: "planned doublings", found: planned.into() });
         }
-        if !(1..=MAX_BITS / u64::from(width + 1 + OVERHEAD)).contains(&slots) || !slots.is_multiple_of(BLOCK as u64) {
+        if !(1..=MAX_BITS / u64::from(width + 1 + OVERHEAD)).contains(&slots)
+            || !slots.is_multiple_of(BLOCK as u64)
+        {
             return Err(DecodeError::Value { field: "slots", found: slots });
         }
         // Before the doublings there were whole blocks, too.
@@ -1302,9 +1326,15 @@ mod tests {
 
     #[test]
     fn quotients_and_fingerprints_follow_the_definition() {
-        for (start, made, width) in
-            [(64, 0, 4), (1152, 0, 10), (1152, 13, 10), (1152, 20, 40), (64, 40, 50), (1 << 40, 0, 30), (192, 8, 50)]
-        {
+        for (start, made, width) in [
+            (64, 0, 4),
+            (1152, 0, 10),
+            (1152, 13, 10),
+            (1152, 20, 40),
+            (64, 40, 50),
+            (1 << 40, 0, 30),
+            (192, 8, 50),
+        ] {
             let shape = Shape { start, made, width };
             for key in 0..2000u64 {
                 let digest = Hashing::default().digest_of(key);

@@ -7,6 +7,7 @@
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 mod blocks;
+mod cells;
 mod memory;
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -17,6 +18,7 @@ pub(crate) mod probes;
 mod ranks;
 
 pub(crate) use blocks::{Part, Single, place};
+pub(crate) use cells::any_of_four;
 #[cfg(feature = "std")]
 pub(crate) use memory::MemoryPart;
 pub(crate) use memory::{AtomicMemory, Memory};

@@ -17,6 +17,9 @@ pub const MAX_HEADER: usize = 1 << 20;
 /// The section with a file's name and notes; every family carries it.
 pub const METADATA: u32 = 1;
 
+/// The section with the areas of a filter of many sets; for the families that have them.
+pub const LABELS: u32 = 3;
+
 const MAGIC: [u8; 4] = *b"MYHP";
 const FORMAT: u16 = 1;
 

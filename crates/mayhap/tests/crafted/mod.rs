@@ -85,11 +85,18 @@ fn use_it(filter: &mut dyn AnyFilter) {
     let hashing = filter.hashing();
     let digests: Vec<_> = (0..60u64).map(|key| hashing.digest_of(key)).collect();
     let (mut hits, mut counts) = (Vec::new(), Vec::new());
-    filter.as_insert().unwrap().insert_batch(&digests, &mut Vec::new()).unwrap();
+    if let Some(insert) = filter.as_insert() {
+        insert.insert_batch(&digests, &mut Vec::new()).unwrap();
+    }
+    // Who counts by what a damaged file says may lose a key; all others hold what they are given.
+    let keeps = filter.can().inserts
+        && filter.report().guarantee != mayhap::family::Guarantee::FalseNegativesPossible;
     filter.contains_batch(&digests, &mut hits);
-    assert!(hits.iter().all(|&hit| hit), "a key was inserted and is denied");
-    filter.as_count().unwrap().count_batch(&digests, &mut counts);
-    assert!(counts.iter().all(|&count| count > 0), "a key was inserted and counts as none");
+    assert!(!keeps || hits.iter().all(|&hit| hit), "a key was inserted and is denied");
+    if let Some(count) = filter.as_count() {
+        count.count_batch(&digests, &mut counts);
+        assert!(!keeps || counts.iter().all(|&count| count > 0), "a key was inserted and counts as none");
+    }
     if let Some(remove) = filter.as_remove() {
         digests.iter().for_each(|&digest| {
             remove.remove_digest(digest);

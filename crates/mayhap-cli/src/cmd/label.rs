@@ -1,0 +1,119 @@
+//! `mayhap label`: which of many sets is a key in?
+
+use std::io::{self, BufWriter, Write};
+use std::num::NonZeroU16;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use mayhap::{Label, Labels};
+
+use crate::args::{Common, KeyArgs, OpenArgs};
+use crate::cmd::add::{check_kind, need};
+use crate::input::Buffer;
+use crate::{YES, report};
+
+/// Print records with the labels that their keys perhaps have
+///
+/// Each record, a tab and the label, which is empty for a key that certainly has none. Several labels are separated by
+/// commas. In the family spatial a key's label is its own, or by mistake one that was given later.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  mayhap build --label allow=allow.txt --label block=block.txt -o hosts.mayhap\n  \
+mayhap label hosts.mayhap --key evil.example\n  mayhap label hosts.mayhap -d' ' -k1 access.log | cut -f2 | sort | uniq -c"
+)]
+pub(crate) struct Args {
+    /// The filter file
+    filter: PathBuf,
+    /// Files with records; none or - is standard input
+    files: Vec<PathBuf>,
+    /// Ask for this key instead of reading any; can be repeated
+    #[arg(long, value_name = "KEY", conflicts_with = "files", allow_hyphen_values = true)]
+    key: Vec<std::ffi::OsString>,
+    #[command(flatten)]
+    keys: KeyArgs,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
+    let opened = args.open.open(&args.filter)?;
+    let filter = &*opened.filter;
+    need(&args.filter, filter, "label", |can| can.labels)?;
+    check_kind(&args.filter, filter.hashing(), filter.family(), &args.keys)?;
+    let label = filter.as_label().ok_or(filter.unsupported("label"))?;
+    let mut out = BufWriter::with_capacity(1 << 16, report::stdout());
+    if args.key.is_empty() {
+        label_inputs(args, common, label, &mut out)?;
+    } else {
+        label_arguments(args, label, &mut out)?;
+    }
+    out.flush()?;
+    Ok(YES)
+}
+
+fn label_arguments(args: &Args, filter: &dyn Label, out: &mut impl Write) -> Result<()> {
+    let (selector, mut scratch) = (args.keys.selector(), Vec::new());
+    for (index, text) in args.key.iter().enumerate() {
+        let record = text.as_encoded_bytes();
+        let key = selector
+            .key(record, &mut scratch)
+            .map_err(|e| e.context(format!("--key number {}", index + 1)))?;
+        print(args, filter, out, record, &filter.label_digest(filter.hashing().digest(key)))?;
+    }
+    Ok(())
+}
+
+fn label_inputs(args: &Args, common: &Common, filter: &dyn Label, out: &mut impl Write) -> Result<()> {
+    let inputs = args.keys.inputs(&args.files);
+    let selector = args.keys.selector();
+    let progress = common.progress("labelling", &inputs);
+    let (mut chunks, mut buffer) = (inputs.chunks(), Buffer::default());
+    let (mut digests, mut labels) = (Vec::new(), Vec::new());
+    while let Some(chunk) = chunks.next(buffer)? {
+        progress.advance(chunk.bytes.len());
+        selector.digests(&chunk, filter.hashing(), &mut digests)?;
+        labels.clear();
+        filter.label_batch(&digests, &mut labels);
+        for (record, labels) in chunk.records().zip(&labels) {
+            print(args, filter, out, record, labels)?;
+        }
+        if chunk.last_for_now {
+            out.flush()?;
+        }
+        buffer = chunk.bytes;
+    }
+    Ok(())
+}
+
+/// A tab, whatever is between the columns of the record: the labels are always behind the last one.
+fn print(
+    args: &Args,
+    filter: &dyn Label,
+    out: &mut impl Write,
+    record: &[u8],
+    labels: &Labels,
+) -> io::Result<()> {
+    out.write_all(record)?;
+    out.write_all(b"\t")?;
+    match labels {
+        Labels::None => {}
+        Labels::One(area) => print_label(filter, out, *area)?,
+        Labels::Several(areas) => {
+            for (index, area) in areas.iter().enumerate() {
+                if index > 0 {
+                    out.write_all(b",")?;
+                }
+                print_label(filter, out, *area)?;
+            }
+        }
+    }
+    out.write_all(&[args.keys.terminator()])
+}
+
+/// An area without a name is called by its number.
+fn print_label(filter: &dyn Label, out: &mut impl Write, area: NonZeroU16) -> io::Result<()> {
+    match filter.area_name(area) {
+        Some(name) => out.write_all(name.as_bytes()),
+        None => write!(out, "{area}"),
+    }
+}

@@ -1,0 +1,734 @@
+//! Shifting Bloom filter of two sets: which of them is a key in?
+//!
+//! **Answers** "in the first set, in the second, or in both?" for keys that are in one at least.
+//! **Promise** a clear answer to such a key is never wrong, and what an unclear one leaves open is true; most answers are
+//! clear. A key of neither set is admitted with the asked rate at capacity.
+//! **Not for** sets that are not known when the filter is made, or keys of which nobody knows that they are in either.
+//!
+//! ```text
+//!   key ─▶ digest ─▶ offsets o1 = 2, o2 = 5     first only  ▼
+//!                    places 1, 9                bits  0 1 0 0 0 0 1 0 0 1 0 1 0 0 0     the first bit of all windows
+//!                                               both only     ▲               ▲         is set, and no other:
+//!                                               second only         ▲               ▲   in the first, and not in the second
+//! ```
+//!
+//! | operation   | cache lines         | can fail |
+//! |-------------|---------------------|----------|
+//! | association | `probes`, 1 in 9 twice | no    |
+//! | insert      | the same; with counters `probes` more | no |
+//! | remove      | as insert; with counters only | no |
+//!
+//! A key of the first set only has the bit at each of its places, one of both sets the bit `o1` further on, and one of the
+//! second set only the bit `o2` further on. A question reads all three with one load per place. Two Bloom filters take
+//! twice the loads, more bits, and cannot tell whether a key that both hold is in both or an error of one.
+//!
+//! In an open world, where keys come that are in neither set, an answer is wrong with the chance of a false positive.
+//!
+//! With [counters](Spec::with_counter_bits) keys can be inserted, removed and moved later, by whoever knows in which sets
+//! they were.
+//!
+//! **Paper** Yang, Liu, Shahzad, Zhong, Fu, Li, Xie, Li, *A Shifting Bloom Filter Framework for Set Queries*, PVLDB 2016.
+//! **We differ** in that one 128-bit hash gives all values, and in that the different bits of a key are counted, so that
+//! two that meet do not raise a counter twice.
+//!
+//! ```
+//! use mayhap::{Association, ShiftingAssociation, Spec};
+//!
+//! let (readers, writers) = (["ada", "bob"], ["bob", "eve"]);
+//! let filter = ShiftingAssociation::of_sets(&Spec::new().with_fpr(1e-6), &readers, &writers)?;
+//! assert_eq!(filter.association("ada"), Association::FirstOnly);
+//! assert_eq!(filter.association("bob"), Association::Both);
+//! assert_eq!(filter.association("eve"), Association::SecondOnly);
+//! # Ok::<(), mayhap::Error>(())
+//! ```
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::batch::{copy, pipeline};
+use crate::bits::{BEHIND, Counters, WINDOW, Windows, WindowsMut, WindowsRef};
+use crate::error::{DecodeError, Error, SpecError};
+use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report};
+use crate::filters::shifting::{
+    Claim, PREFETCH_FROM_BYTES, counter_report, must_probe_by, prefetch_counters, read_shape, write_windows,
+};
+use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::math::{self, MAX_PROBES};
+use crate::probing::{Probing, Walk, distinct, reduce};
+use crate::spec::{Plan, ShiftingAssociationSize, Spec};
+use crate::traits::{Filter, Insertion};
+use crate::wire::{Fields, Frame, Summing, Writer};
+
+/// The family `shifting-association`.
+pub static FAMILY: Family = Family {
+    id: 14,
+    name: "shifting-association",
+    summary: "two sets in one filter: which of them is a key in, first, second or both; made of both at once",
+    can: Capabilities {
+        inserts: false,
+        removes: false,
+        counts: false,
+        labels: false,
+        merges: false,
+        intersects: false,
+        subtracts: false,
+        folds: false,
+        grows: false,
+        exact: false,
+    },
+    cost: Cost { query: "O(k)", insert: "O(k)", space: "1.44 n log2(3/p)" },
+    make: Make::OfTwo(|spec, first, second| {
+        Ok(Box::new(ShiftingAssociation::of_digests(spec, first, second)?))
+    }),
+    shared: None,
+    plan,
+    decode: |frame, hashing| Ok(Box::new(ShiftingAssociation::decode(frame, hashing)?)),
+    in_place: false,
+};
+
+fn plan(spec: &Spec) -> Result<Plan, SpecError> {
+    let size = spec.shifting_association()?;
+    let ShiftingAssociationSize { capacity, probes, fpr_asked, fpr, .. } = size;
+    Ok(Plan { capacity, fpr_asked, fpr, bits: size.bits(), probes: Some(probes) })
+}
+
+/// Which of two sets a key is in: what is stored of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The first, and not the second.
+    FirstOnly,
+    /// Both.
+    Both,
+    /// The second, and not the first.
+    SecondOnly,
+}
+
+impl Part {
+    /// All parts of two sets.
+    pub const ALL: [Self; 3] = [Self::FirstOnly, Self::Both, Self::SecondOnly];
+}
+
+/// What a filter of two sets says about a key: seven outcomes for keys of either set, and one more.
+///
+/// The first three are clear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Association {
+    /// In the first set and not in the second.
+    FirstOnly,
+    /// In both sets.
+    Both,
+    /// In the second set and not in the first.
+    SecondOnly,
+    /// In the first set; whether in the second too is not known.
+    FirstAndPerhapsSecond,
+    /// In the second set; whether in the first too is not known.
+    SecondAndPerhapsFirst,
+    /// In exactly one of the sets; in which is not known.
+    OneOfBoth,
+    /// In a set or both; no more is known.
+    Unknown,
+    /// In neither set, certainly.
+    Neither,
+}
+
+impl Association {
+    /// From which of the three bits are set in all windows of a key.
+    const fn from_bits(first: bool, both: bool, second: bool) -> Self {
+        match (first, both, second) {
+            (true, false, false) => Self::FirstOnly,
+            (false, true, false) => Self::Both,
+            (false, false, true) => Self::SecondOnly,
+            (true, true, false) => Self::FirstAndPerhapsSecond,
+            (false, true, true) => Self::SecondAndPerhapsFirst,
+            (true, false, true) => Self::OneOfBoth,
+            (true, true, true) => Self::Unknown,
+            (false, false, false) => Self::Neither,
+        }
+    }
+
+    /// The part that a clear answer names: never wrong for a key that is in one of the sets.
+    #[must_use]
+    pub const fn part(self) -> Option<Part> {
+        match self {
+            Self::FirstOnly => Some(Part::FirstOnly),
+            Self::Both => Some(Part::Both),
+            Self::SecondOnly => Some(Part::SecondOnly),
+            _ => None,
+        }
+    }
+
+    /// Whether it says exactly which sets the key is in.
+    #[must_use]
+    pub const fn is_clear(self) -> bool {
+        self.part().is_some()
+    }
+
+    /// Whether a key of this part may get this answer.
+    #[must_use]
+    pub const fn allows(self, part: Part) -> bool {
+        match part {
+            Part::FirstOnly => matches!(
+                self,
+                Self::FirstOnly | Self::FirstAndPerhapsSecond | Self::OneOfBoth | Self::Unknown
+            ),
+            Part::Both => matches!(
+                self,
+                Self::Both | Self::FirstAndPerhapsSecond | Self::SecondAndPerhapsFirst | Self::Unknown
+            ),
+            Part::SecondOnly => matches!(
+                self,
+                Self::SecondOnly | Self::SecondAndPerhapsFirst | Self::OneOfBoth | Self::Unknown
+            ),
+        }
+    }
+
+    /// In words.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::FirstOnly => "first only",
+            Self::Both => "both",
+            Self::SecondOnly => "second only",
+            Self::FirstAndPerhapsSecond => "first, perhaps second",
+            Self::SecondAndPerhapsFirst => "second, perhaps first",
+            Self::OneOfBoth => "first or second, not both",
+            Self::Unknown => "first, second or both",
+            Self::Neither => "neither",
+        }
+    }
+}
+
+/// A shifting Bloom filter of two sets.
+#[derive(Clone, Debug)]
+pub struct ShiftingAssociation {
+    windows: Windows,
+    size: ShiftingAssociationSize,
+    hashing: Hashing,
+    /// Insert calls.
+    inserted: Option<u64>,
+}
+
+/// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, hashing,
+/// bits and counters.
+impl PartialEq for ShiftingAssociation {
+    fn eq(&self, other: &Self) -> bool {
+        let (ours, theirs) = (&self.size, &other.size);
+        ours.probes == theirs.probes
+            && ours.counter_bits == theirs.counter_bits
+            && self.hashing == other.hashing
+            && self.windows == other.windows
+    }
+}
+
+/// The largest first offset: half of the bits of a window behind its first.
+const HALF: u64 = BEHIND / 2;
+
+/// From a digest to windows and the three bits of each: arithmetic without memory.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    starts: u64,
+    probes: u32,
+}
+
+impl Shape {
+    /// The first offset, the second, and the walk on to the places.
+    #[inline(always)]
+    fn offsets(digest: Digest) -> (u64, u64, Walk) {
+        let mut walk = Walk::new(digest);
+        let first = 1 + reduce(walk.next(), HALF);
+        let second = first + 1 + reduce(walk.next(), HALF);
+        (first, second, walk)
+    }
+
+    #[inline(always)]
+    fn next(self, walk: &mut Walk) -> u64 {
+        reduce(walk.next(), self.starts)
+    }
+
+    /// The answer, by a function that reads a window; it is not asked for more once the key is in neither set.
+    #[inline(always)]
+    fn ask(self, digest: Digest, mut window: impl FnMut(u64) -> u64) -> Association {
+        let (first, second, mut walk) = Self::offsets(digest);
+        let mask = 1 | 1 << first | 1 << second;
+        let mut all = mask;
+        for _ in 0..self.probes {
+            all &= window(self.next(&mut walk));
+            if all == 0 {
+                return Association::Neither;
+            }
+        }
+        Association::from_bits(all & 1 == 1, all >> first & 1 == 1, all >> second & 1 == 1)
+    }
+
+    /// Calls `then` with the different bits of a key of this part.
+    #[inline(always)]
+    fn with_bits<R>(self, digest: Digest, part: Part, then: impl FnOnce(&[u64]) -> R) -> R {
+        let (first, second, mut walk) = Self::offsets(digest);
+        let offset = match part {
+            Part::FirstOnly => 0,
+            Part::Both => first,
+            Part::SecondOnly => second,
+        };
+        let places = (0..self.probes).map(move |_| self.next(&mut walk) + offset);
+        let mut room = [0; MAX_PROBES as usize];
+        then(distinct(places, &mut room))
+    }
+
+    #[inline(always)]
+    fn prefetch(self, windows: WindowsRef<'_>, digest: Digest) {
+        let (_, _, mut walk) = Self::offsets(digest);
+        (0..self.probes).for_each(|_| windows.prefetch(self.next(&mut walk)));
+    }
+}
+
+/// Inserts one key, and says whether it was new in this part.
+#[inline(always)]
+fn put(windows: &mut WindowsMut<'_>, shape: Shape, digest: Digest, part: Part) -> bool {
+    shape.with_bits(digest, part, |places| {
+        prefetch_counters(windows, places);
+        places.iter().fold(false, |new, &place| windows.raise(place) | new)
+    })
+}
+
+impl ShiftingAssociation {
+    /// A filter of the keys of two sets, in any order and as often as they like. Without a capacity it is made for as many
+    /// keys as there are in either.
+    ///
+    /// # Errors
+    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
+    pub fn of_sets<K: Key>(spec: &Spec, first: &[K], second: &[K]) -> Result<Self, SpecError> {
+        let hashing = spec.hashed()?;
+        let digests = |keys: &[K]| -> Vec<Digest> { keys.iter().map(|key| hashing.digest_of(key)).collect() };
+        Self::build(&digests(first), &digests(second), |keys| spec.for_keys(keys))
+    }
+
+    /// The same of keys that are hashed already, as the spec says, which must say for how many keys it is too.
+    ///
+    /// # Errors
+    /// As for [`of_sets`](ShiftingAssociation::of_sets).
+    pub fn of_digests(spec: &Spec, first: &[Digest], second: &[Digest]) -> Result<Self, SpecError> {
+        Self::build(first, second, |_| *spec)
+    }
+
+    fn build(first: &[Digest], second: &[Digest], spec: impl FnOnce(u64) -> Spec) -> Result<Self, SpecError> {
+        let ordered = |digests: &[Digest]| {
+            let mut digests = digests.to_vec();
+            digests.sort_unstable();
+            digests.dedup();
+            digests
+        };
+        let (first, second) = (ordered(first), ordered(second));
+        let is_in = |set: &[Digest], digest: &Digest| set.binary_search(digest).is_ok();
+        let both = first.iter().filter(|digest| is_in(&second, digest)).count();
+        let mut filter = Self::from_spec(&spec((first.len() + second.len() - both) as u64))?;
+        let mut keys: Vec<(Digest, Part)> = Vec::with_capacity(first.len() + second.len() - both);
+        for &digest in &first {
+            let part = if is_in(&second, &digest) { Part::Both } else { Part::FirstOnly };
+            keys.push((digest, part));
+        }
+        keys.extend(
+            second.iter().filter(|digest| !is_in(&first, digest)).map(|&digest| (digest, Part::SecondOnly)),
+        );
+        filter.put_all(&keys);
+        Ok(filter)
+    }
+
+    /// An empty filter of whatever was asked for, whose keys are [inserted](ShiftingAssociation::insert) by whoever knows
+    /// which sets they are in. Bits are all that it takes, counters and the 56 bits behind the last place included.
+    ///
+    /// # Errors
+    /// As for [`of_sets`](ShiftingAssociation::of_sets), and if the number of keys neither is said nor follows.
+    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
+        let (size, hashing) = (spec.shifting_association()?, spec.hashed()?);
+        let windows = Windows::zeroed(size.starts, size.counter_bits)?;
+        Ok(Self { windows, size, hashing, inserted: Some(0) })
+    }
+
+    fn shape(&self) -> Shape {
+        Shape { starts: self.size.starts, probes: self.size.probes }
+    }
+
+    /// Inserts a key that is in these sets and was in none before.
+    ///
+    /// [`Insertion::New`] is certain.
+    pub fn insert(&mut self, key: impl Key, part: Part) -> Insertion {
+        let (digest, shape) = (self.hashing.digest_of(key), self.shape());
+        // A crafted file may claim any number of calls: they end at the top instead of going round.
+        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
+        Insertion::new_if(put(&mut self.windows.view_mut(), shape, digest, part))
+    }
+
+    /// Inserts many keys by their digests, several at a time in flight.
+    fn put_all(&mut self, keys: &[(Digest, Part)]) {
+        // A part as a number, because a batch starts with some value of it.
+        let hash = |keys: &[(Digest, Part)], to: &mut [(Digest, u8)]| {
+            to.iter_mut().zip(keys).for_each(|(to, &(digest, part))| *to = (digest, part as u8));
+        };
+        let (shape, mut windows) = (self.shape(), self.windows.view_mut());
+        let far = windows.view().bytes() >= PREFETCH_FROM_BYTES;
+        let ahead = |windows: &WindowsMut<'_>, (digest, _)| shape.prefetch(windows.view(), digest);
+        pipeline(&mut windows, keys, hash, far, ahead, |windows, keys| {
+            for &(digest, part) in keys {
+                put(windows, shape, digest, Part::ALL[usize::from(part)]);
+            }
+        });
+        self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
+    }
+
+    /// Removes a key that was inserted into this part, and is in neither set from now on. `false`: it was certainly not in
+    /// that part, and nothing has changed.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedWithoutCounters`] if it has none.
+    pub fn remove(&mut self, key: impl Key, part: Part) -> Result<bool, Error> {
+        if self.size.counter_bits.is_none() {
+            return Err(self.unsupported("remove"));
+        }
+        let (digest, shape) = (self.hashing.digest_of(key), self.shape());
+        let windows = self.windows.view();
+        if !shape.ask(digest, |start| windows.window(start)).allows(part) {
+            return Ok(false);
+        }
+        let mut windows = self.windows.view_mut();
+        shape.with_bits(digest, part, |places| {
+            prefetch_counters(&windows, places);
+            places.iter().for_each(|&place| windows.lower(place));
+        });
+        Ok(true)
+    }
+
+    /// Moves a key from the part that it was inserted into to another. `false`: it was certainly not in the first, and
+    /// nothing has changed.
+    ///
+    /// ```
+    /// use mayhap::{Association, ShiftingAssociation, Spec};
+    /// use mayhap::filters::shifting_association::Part;
+    ///
+    /// let spec = Spec::sized(1000, 1e-6).with_counter_bits(4);
+    /// let mut filter = ShiftingAssociation::of_sets(&spec, &["ada"], &["eve"])?;
+    /// assert!(filter.replace("ada", Part::FirstOnly, Part::Both)?);
+    /// assert_eq!(filter.association("ada"), Association::Both);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedWithoutCounters`] if it has none.
+    pub fn replace(&mut self, key: impl Key, from: Part, to: Part) -> Result<bool, Error> {
+        let digest = self.hashing.digest_of(&key);
+        let removed = self.remove(key, from)?;
+        if removed {
+            let shape = self.shape();
+            put(&mut self.windows.view_mut(), shape, digest, to);
+        }
+        Ok(removed)
+    }
+
+    /// Which of the sets a key is in, as far as can be told.
+    #[must_use]
+    #[inline]
+    pub fn association(&self, key: impl Key) -> Association {
+        self.association_digest(self.hashing.digest_of(key))
+    }
+
+    /// The same for a key that is hashed already.
+    #[must_use]
+    #[inline]
+    pub fn association_digest(&self, digest: Digest) -> Association {
+        let windows = self.windows.view();
+        self.shape().ask(digest, |start| windows.window(start))
+    }
+
+    /// Asks for a key, and calls `read` with the number of the first of the 8 bytes of each load, for benchmarks that count
+    /// what is touched.
+    #[doc(hidden)]
+    pub fn association_traced(&self, key: impl Key, mut read: impl FnMut(u64)) -> Association {
+        let windows = self.windows.view();
+        self.shape().ask(self.hashing.digest_of(key), |start| {
+            read(start / 8);
+            windows.window(start)
+        })
+    }
+
+    /// Which of the sets many keys are in, several at a time in flight; appends one answer each.
+    pub fn association_all<K: Key>(&self, keys: &[K], answers: &mut Vec<Association>) {
+        let hashing = self.hashing;
+        let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
+        self.ask_all(keys, hash, |answer| answers.push(answer));
+    }
+
+    /// Whether a key is perhaps in one of the sets. `false` is certain.
+    #[must_use]
+    #[inline]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.association(key) != Association::Neither
+    }
+
+    /// Asks for many keys, several at a time in flight; appends one answer each.
+    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+        let hashing = self.hashing;
+        let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
+        self.ask_all(keys, hash, |answer| hits.push(answer != Association::Neither));
+    }
+
+    #[inline(always)]
+    fn ask_all<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), mut each: impl FnMut(Association)) {
+        let (mut windows, shape) = (self.windows.view(), self.shape());
+        let far = windows.bytes() >= PREFETCH_FROM_BYTES;
+        let ahead = |windows: &WindowsRef<'_>, digest: Digest| shape.prefetch(*windows, digest);
+        pipeline(&mut windows, keys, hash, far, ahead, |windows, digests| {
+            digests.iter().for_each(|&digest| each(shape.ask(digest, |start| windows.window(start))));
+        });
+    }
+
+    /// Forgets all keys, and that counters were saturated.
+    pub fn clear(&mut self) {
+        self.windows.clear();
+        self.inserted = Some(0);
+    }
+
+    /// All bits, counters and the 56 bits behind the last place included.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.size.bits()
+    }
+
+    /// The places at which a window may start.
+    #[must_use]
+    pub fn starts(&self) -> u64 {
+        self.windows.starts()
+    }
+
+    /// Windows per key.
+    #[must_use]
+    pub fn probes(&self) -> u32 {
+        self.size.probes
+    }
+
+    /// Bits of each counter, if there are any.
+    #[must_use]
+    pub fn counter_bits(&self) -> Option<u32> {
+        self.size.counter_bits
+    }
+
+    /// How many counters are at their top, where they stay. Their keys cannot be removed.
+    #[must_use]
+    pub fn saturated(&self) -> u64 {
+        self.windows.counters().map_or(0, Counters::saturated)
+    }
+
+    /// The number of keys of either set that it was made for.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.size.capacity
+    }
+
+    /// How keys are hashed.
+    #[must_use]
+    pub fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    /// How many keys went in, and those that have left too.
+    #[must_use]
+    pub fn inserted(&self) -> Option<u64> {
+        self.inserted
+    }
+
+    /// How many different keys are probably in; infinite when no bit is unset.
+    #[must_use]
+    pub fn estimated_len(&self) -> f64 {
+        math::estimated_len(self.windows.len(), self.windows.ones(), self.size.probes)
+    }
+
+    /// The share of the bits that are set.
+    #[must_use]
+    pub fn fill(&self) -> f64 {
+        self.windows.ones() as f64 / self.windows.len() as f64
+    }
+
+    /// The rate at which keys of neither set are admitted by the filter as it is, from its fill.
+    #[must_use]
+    pub fn fpr(&self) -> f64 {
+        math::any_of(math::fpr_from_fill(self.fill(), self.size.probes), 3)
+    }
+
+    /// The share of clear answers to keys of either set that the filter as it is gives, from its fill.
+    #[must_use]
+    pub fn clear_rate(&self) -> f64 {
+        math::association_clear(math::fpr_from_fill(self.fill(), self.size.probes))
+    }
+
+    /// The filter as it stands in a file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        family::encode(self, Summing::Payload).to_vec()
+    }
+
+    /// A filter from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        family::from_bytes(bytes, None, &FAMILY, Self::decode)
+    }
+
+    /// A keyed filter from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
+    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
+        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
+    }
+
+    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+        must_probe_by(frame, Probing::ShiftingAssociation)?;
+        let mut fields = Fields::new(&frame.header.params);
+        let starts = fields.u64("places")?;
+        let probes = fields.u32("probes")?;
+        let counter_bits = read_shape(&mut fields)?;
+        fields.zero_u32("padding of the parameters")?;
+        let capacity = fields.u64("capacity")?;
+        let fpr_asked = fields.rate("asked rate")?;
+        let claim = Claim { starts, counter_bits, saturated: fields.u64("saturated counters")? };
+        fields.end("parameters", frame.header.params.len())?;
+        if !(1..=MAX_PROBES).contains(&probes) {
+            return Err(DecodeError::Value { field: "probes", found: probes.into() });
+        }
+        let windows = claim.windows(frame, hashing)?;
+        let fpr = math::any_of(math::bloom_fpr(starts, capacity as f64, probes), 3);
+        let size = ShiftingAssociationSize { capacity, starts, probes, counter_bits, fpr_asked, fpr };
+        Ok(Self { windows, size, hashing, inserted: frame.header.inserted })
+    }
+}
+
+/// Whether a key is in one of the sets.
+impl Filter for ShiftingAssociation {
+    fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.association_digest(digest) != Association::Neither
+    }
+
+    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
+        self.ask_all(digests, copy, |answer| hits.push(answer != Association::Neither));
+    }
+}
+
+impl AnyFilter for ShiftingAssociation {
+    fn family(&self) -> &'static Family {
+        &FAMILY
+    }
+
+    fn report(&self) -> Report {
+        let estimated_len = self.estimated_len();
+        Report {
+            capacity: self.size.capacity,
+            inserted: self.inserted,
+            estimated_len: estimated_len.is_finite().then_some(estimated_len),
+            bits: self.bits(),
+            probes: Some(self.size.probes),
+            fill: self.fill(),
+            fpr_asked: self.size.fpr_asked,
+            fpr_now: self.fpr(),
+            fpr_at_capacity: self.size.fpr,
+            guarantee: if self.size.counter_bits.is_some() {
+                Guarantee::NoFalseNegativesIfDeletesValid
+            } else {
+                Guarantee::NoFalseNegatives
+            },
+        }
+    }
+
+    fn counters(&self) -> Option<CounterReport> {
+        counter_report(&self.windows, self.size.counter_bits)
+    }
+
+    fn unsupported(&self, operation: &'static str) -> Error {
+        let family = FAMILY.name;
+        // With counters it removes keys of which the part is said, which an edge that knows keys only does not do.
+        if operation == "remove" && self.size.counter_bits.is_none() {
+            return Error::UnsupportedWithoutCounters { family, operation };
+        }
+        Error::Unsupported { family, operation }
+    }
+
+    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
+        let ShiftingAssociationSize { capacity, starts, probes, counter_bits, fpr_asked, .. } = self.size;
+        out.probing(Probing::ShiftingAssociation);
+        out.counts(self.inserted, self.windows.ones());
+        out.params()
+            .u64(starts)
+            .u32(probes)
+            .u32(WINDOW)
+            .u32(counter_bits.unwrap_or(0))
+            .u32(0)
+            .u64(capacity)
+            .f64(fpr_asked)
+            .u64(self.saturated());
+        write_windows(&self.windows, out);
+    }
+
+    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
+        self.contains_all(keys, hits);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_are_apart_and_within_a_window() {
+        let (mut firsts, mut seconds) = ([0; 57], [0; 57]);
+        for key in 0..20_000u64 {
+            let (first, second, _) = Shape::offsets(Hashing::default().digest_of(key));
+            assert!((1..=28).contains(&first) && first < second && second <= first + 28);
+            firsts[first as usize] += 1;
+            seconds[second as usize] += 1;
+        }
+        assert!(
+            firsts[1..=28].iter().all(|&times| times > 500) && seconds[2..=56].iter().all(|&times| times > 0)
+        );
+    }
+
+    #[test]
+    fn every_combination_of_bits_has_its_answer() {
+        let mut answers = Vec::new();
+        for bits in 0..8u32 {
+            let answer = Association::from_bits(bits & 1 == 1, bits & 2 == 2, bits & 4 == 4);
+            let parts = [Part::FirstOnly, Part::Both, Part::SecondOnly];
+            for (bit, part) in parts.into_iter().enumerate() {
+                assert_eq!(answer.allows(part), bits >> bit & 1 == 1, "{answer:?}, {part:?}");
+            }
+            assert_eq!(answer.is_clear(), bits.count_ones() == 1);
+            assert!(answer.part().is_none_or(|part| answer.allows(part)));
+            assert!(
+                !answers.contains(&answer)
+                    && !answers.iter().any(|other: &Association| other.text() == answer.text())
+            );
+            answers.push(answer);
+        }
+    }
+
+    #[test]
+    fn a_question_reads_each_window_once_and_stops_when_nothing_is_left() {
+        let shape = Shape { starts: 1000, probes: 9 };
+        for failing in 1..=9 {
+            let mut loads = 0;
+            let answer = shape.ask(Hashing::default().digest_of(1u64), |_| {
+                loads += 1;
+                if loads == failing { 0 } else { u64::MAX }
+            });
+            assert_eq!((answer, loads), (Association::Neither, failing));
+        }
+        let mut loads = 0;
+        let all = shape.ask(Hashing::default().digest_of(1u64), |_| {
+            loads += 1;
+            u64::MAX
+        });
+        assert_eq!((all, loads), (Association::Unknown, 9));
+    }
+}

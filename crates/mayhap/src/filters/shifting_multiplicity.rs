@@ -1,0 +1,719 @@
+//! Shifting Bloom filter of counts: how often is a key in?
+//!
+//! **Answers** "how often does this key occur?", up to 57 times.
+//! **Promise** a count is never too low, up to the largest that it tells; an absent key gets a count with the asked rate at
+//! capacity, and a key that is in a wrong one more rarely than that.
+//! **Not for** counts above 57, or keys that are counted while they come: see [`Spectral`](crate::Spectral).
+//!
+//! ```text
+//!   key ─▶ digest ─▶ places 1, 9             bits  0 0 0 1 0 0 1 0 0 0 0 1 0 1 0 1
+//!                                                    ├─────── window    ├─────── window
+//!                    in 3 times: bit 2 of each         ▲                  ▲        both windows have bit 2, and no later
+//!                                                                                  one in common: 3 times
+//! ```
+//!
+//! | operation | cache lines                           | can fail |
+//! |-----------|---------------------------------------|----------|
+//! | count     | `probes`, 1 in 9 twice; 2 or so for an absent key | no |
+//! | insert    | the same; with counters `probes` more | no       |
+//! | replace   | the same; with counters only          | no       |
+//!
+//! There are no counters in the way of a question: a key that is in `c` times has the bit `c - 1` of each of its windows,
+//! and a window is one load. What all windows of a key have in common are the candidates; the largest is the answer, so
+//! that it is never too low. So the count of a key must be known when it is stored, and a filter is
+//! [made of counts](ShiftingMultiplicity::of_counts).
+//!
+//! With [counters](Spec::with_counter_bits), one for each bit, counts can be changed later, in two ways. Whoever has the
+//! exact counts elsewhere says the old and the new one ([`replace`](ShiftingMultiplicity::replace)), and no answer becomes
+//! too low. Who has not lets the filter take its own answer for the old one ([`insert`](ShiftingMultiplicity::insert) and
+//! [`remove`](ShiftingMultiplicity::remove)). Where that answer is too high, bits of other keys are cleared, and those may
+//! be denied from then on: the [report](AnyFilter::report) says so, for ever.
+//!
+//! **Paper** Yang, Liu, Shahzad, Zhong, Fu, Li, Xie, Li, *A Shifting Bloom Filter Framework for Set Queries*, PVLDB 2016.
+//! **We differ** in that one 128-bit hash gives all places, in that the different bits of a key are counted, so that two
+//! that meet do not raise a counter twice, and in that a count above the largest is stored as the largest.
+//!
+//! ```
+//! use mayhap::{ShiftingMultiplicity, Spec};
+//!
+//! let words = [("the", 40u64), ("filter", 3), ("mayhap", 1)];
+//! let filter = ShiftingMultiplicity::of_counts(&Spec::sized(1000, 1e-6), words)?;
+//! assert_eq!((filter.count("the"), filter.count("filter"), filter.count("mayhap")), (40, 3, 1));
+//! # Ok::<(), mayhap::Error>(())
+//! ```
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::batch::{copy, pipeline};
+use crate::bits::{Counters, WINDOW, Windows, WindowsMut, WindowsRef};
+use crate::error::{DecodeError, Error, Full, SpecError};
+use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report};
+use crate::filters::shifting::{
+    Claim, PREFETCH_FROM_BYTES, counter_report, must_probe_by, prefetch_counters, read_shape, write_windows,
+};
+use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::math::{self, MAX_PROBES};
+use crate::probing::{Probing, positions, with_distinct};
+use crate::spec::{MAX_COUNT, Plan, ShiftingMultiplicitySize, Spec};
+use crate::traits::{Count, Filter, Insert, Insertion, Remove};
+use crate::wire::{Fields, Frame, Summing, Writer};
+
+/// The family `shifting-multiplicity`.
+pub static FAMILY: Family = Family {
+    id: 15,
+    name: "shifting-multiplicity",
+    summary: "counts up to 57 without counters, of keys that were counted before; changes if it has counters",
+    can: PLAIN,
+    cost: Cost { query: "O(k)", insert: "O(k)", space: "1.44 n log2(57/p)" },
+    make: Make::Counted(|spec, counts| Ok(Box::new(ShiftingMultiplicity::of_digests(spec, counts)?))),
+    shared: None,
+    plan,
+    decode: |frame, hashing| Ok(Box::new(ShiftingMultiplicity::decode(frame, hashing)?)),
+    in_place: false,
+};
+
+/// Without counters.
+const PLAIN: Capabilities = Capabilities {
+    inserts: false,
+    removes: false,
+    counts: true,
+    labels: false,
+    // The bits of both would say the larger count of a key, and not the sum.
+    merges: false,
+    intersects: false,
+    subtracts: false,
+    folds: false,
+    grows: false,
+    exact: false,
+};
+
+fn plan(spec: &Spec) -> Result<Plan, SpecError> {
+    let size = spec.shifting_multiplicity()?;
+    let ShiftingMultiplicitySize { capacity, probes, fpr_asked, fpr, .. } = size;
+    Ok(Plan { capacity, fpr_asked, fpr, bits: size.bits(), probes: Some(probes) })
+}
+
+/// Counts that are held before they are stored: many enough that a batch's start and end do not matter.
+const AT_ONCE: usize = 4096;
+
+/// A shifting Bloom filter of counts.
+#[derive(Clone, Debug)]
+pub struct ShiftingMultiplicity {
+    windows: Windows,
+    size: ShiftingMultiplicitySize,
+    hashing: Hashing,
+    /// How often all keys are in together, those that have left too; unknown after an interrupted update.
+    inserted: Option<u64>,
+    /// Whether a count was ever changed that only the filter itself knew.
+    guessed: bool,
+}
+
+/// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, hashing,
+/// bits and counters.
+impl PartialEq for ShiftingMultiplicity {
+    fn eq(&self, other: &Self) -> bool {
+        let (ours, theirs) = (&self.size, &other.size);
+        ours.probes == theirs.probes
+            && ours.max_count == theirs.max_count
+            && ours.counter_bits == theirs.counter_bits
+            && self.hashing == other.hashing
+            && self.windows == other.windows
+    }
+}
+
+/// From a digest to windows: arithmetic without memory.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    starts: u64,
+    probes: u32,
+    max_count: u32,
+}
+
+impl Shape {
+    /// The count, by a function that reads a window; it is not asked for more once there is no candidate.
+    #[inline(always)]
+    fn count(self, digest: Digest, mut window: impl FnMut(u64) -> u64) -> u64 {
+        let mut candidates = u64::MAX >> (64 - self.max_count);
+        for start in positions(digest, self.probes, self.starts) {
+            candidates &= window(start);
+            if candidates == 0 {
+                return 0;
+            }
+        }
+        // The largest candidate is at least the true one.
+        u64::from(64 - candidates.leading_zeros())
+    }
+
+    /// Calls `then` with the bits of a key that is in so often, which is at least once.
+    #[inline(always)]
+    fn with_bits<R>(self, digest: Digest, count: u64, then: impl FnOnce(&[u64]) -> R) -> R {
+        with_distinct(digest, self.probes, self.starts, |starts| {
+            let mut places = [0; MAX_PROBES as usize];
+            let places = &mut places[..starts.len()];
+            places.iter_mut().zip(starts).for_each(|(place, start)| *place = start + (count - 1));
+            then(places)
+        })
+    }
+
+    #[inline(always)]
+    fn prefetch(self, windows: WindowsRef<'_>, digest: Digest) {
+        positions(digest, self.probes, self.starts).for_each(|start| windows.prefetch(start));
+    }
+}
+
+/// Stores the count of one key, which is at least 1, and says whether that changed anything.
+#[inline(always)]
+fn put(windows: &mut WindowsMut<'_>, shape: Shape, digest: Digest, count: u64) -> bool {
+    shape.with_bits(digest, count, |places| {
+        prefetch_counters(windows, places);
+        places.iter().fold(false, |new, &place| windows.raise(place) | new)
+    })
+}
+
+/// Takes a count away, where there are counters.
+fn take(windows: &mut WindowsMut<'_>, shape: Shape, digest: Digest, count: u64) {
+    shape.with_bits(digest, count, |places| {
+        prefetch_counters(windows, places);
+        places.iter().for_each(|&place| windows.lower(place));
+    });
+}
+
+impl ShiftingMultiplicity {
+    /// A filter of keys, each once with how often it is in. Without a capacity it is made for as many keys as there are;
+    /// they are held until then.
+    ///
+    /// A key with a count of 0 is not in, and one above the [largest](ShiftingMultiplicity::max_count) is in so often
+    /// or more.
+    ///
+    /// # Errors
+    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
+    pub fn of_counts<K: Key>(
+        spec: &Spec,
+        counts: impl IntoIterator<Item = (K, u64)>,
+    ) -> Result<Self, SpecError> {
+        let hashing = spec.hashed()?;
+        let counts: Vec<(Digest, u64)> = counts
+            .into_iter()
+            .filter(|&(_, count)| count > 0)
+            .map(|(key, count)| (hashing.digest_of(key), count))
+            .collect();
+        Self::of_digests(&spec.for_keys(counts.len() as u64), &mut counts.into_iter())
+    }
+
+    /// The same of keys that are hashed already, as the spec says, which must say for how many keys it is too.
+    ///
+    /// # Errors
+    /// As for [`of_counts`](ShiftingMultiplicity::of_counts).
+    pub fn of_digests(
+        spec: &Spec,
+        counts: &mut dyn Iterator<Item = (Digest, u64)>,
+    ) -> Result<Self, SpecError> {
+        let mut filter = Self::from_spec(spec)?;
+        let mut some: Vec<(Digest, u64)> = Vec::new();
+        loop {
+            some.clear();
+            some.extend(counts.take(AT_ONCE));
+            if some.is_empty() {
+                return Ok(filter);
+            }
+            filter.put_all(&some, copy);
+        }
+    }
+
+    /// An empty filter of whatever was asked for. Bits are all that it takes, counters and the 56 bits behind the last
+    /// place included.
+    ///
+    /// # Errors
+    /// As for [`of_counts`](ShiftingMultiplicity::of_counts), and if the number of keys neither is said nor follows.
+    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
+        let (size, hashing) = (spec.shifting_multiplicity()?, spec.hashed()?);
+        let windows = Windows::zeroed(size.starts, size.counter_bits)?;
+        Ok(Self { windows, size, hashing, inserted: Some(0), guessed: false })
+    }
+
+    fn shape(&self) -> Shape {
+        let ShiftingMultiplicitySize { starts, probes, max_count, .. } = self.size;
+        Shape { starts, probes, max_count }
+    }
+
+    /// Counts above the largest are the largest.
+    fn stored(&self, count: u64) -> u64 {
+        count.min(self.size.max_count.into())
+    }
+
+    /// Stores the count of a key that was not in before. A count of 0 stores nothing.
+    ///
+    /// A key that was in with another count is told with the larger one, and its old bits stay.
+    pub fn insert_count(&mut self, key: impl Key, count: u64) -> Insertion {
+        let (digest, shape, stored) = (self.hashing.digest_of(key), self.shape(), self.stored(count));
+        if stored == 0 {
+            return Insertion::Perhaps;
+        }
+        // A crafted file may claim any number of calls: they end at the top instead of going round.
+        self.inserted = self.inserted.map(|calls| calls.saturating_add(count));
+        Insertion::new_if(put(&mut self.windows.view_mut(), shape, digest, stored))
+    }
+
+    /// Stores the counts of many keys, several at a time in flight.
+    pub fn insert_counts<K: Key>(&mut self, counts: &[(K, u64)]) {
+        let hashing = self.hashing;
+        self.put_all(counts, |counts, to| {
+            to.iter_mut().zip(counts).for_each(|(to, (key, count))| *to = (hashing.digest_of(key), *count));
+        });
+    }
+
+    #[inline(always)]
+    fn put_all<K>(&mut self, counts: &[K], hash: impl Fn(&[K], &mut [(Digest, u64)])) {
+        let (shape, most) = (self.shape(), u64::from(self.size.max_count));
+        let (mut windows, mut calls) = (self.windows.view_mut(), 0u64);
+        let far = windows.view().bytes() >= PREFETCH_FROM_BYTES;
+        let ahead = |windows: &WindowsMut<'_>, (digest, _)| shape.prefetch(windows.view(), digest);
+        pipeline(&mut windows, counts, hash, far, ahead, |windows, counts| {
+            for &(digest, count) in counts.iter().filter(|&&(_, count)| count > 0) {
+                put(windows, shape, digest, count.min(most));
+                calls = calls.saturating_add(count);
+            }
+        });
+        self.inserted = self.inserted.map(|before| before.saturating_add(calls));
+    }
+
+    /// Changes the count of a key from one that is known exactly to another; 0 is a key that is not in. `false`: it was
+    /// certainly not in so often, and nothing has changed.
+    ///
+    /// No answer becomes too low, as long as the old counts are right.
+    ///
+    /// ```
+    /// use mayhap::{ShiftingMultiplicity, Spec};
+    ///
+    /// let mut filter = ShiftingMultiplicity::from_spec(&Spec::sized(1000, 1e-6).with_counter_bits(4))?;
+    /// assert!(filter.replace("key", 0, 5)? && filter.replace("key", 5, 2)?);
+    /// assert_eq!(filter.count("key"), 2);
+    /// assert!(!filter.replace("key", 3, 4)?); // it was in twice
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedWithoutCounters`] if it has none.
+    pub fn replace(&mut self, key: impl Key, from: u64, to: u64) -> Result<bool, Error> {
+        if self.size.counter_bits.is_none() {
+            return Err(self.unsupported("replace"));
+        }
+        let (digest, shape) = (self.hashing.digest_of(key), self.shape());
+        let (old, new) = (self.stored(from), self.stored(to));
+        let windows = self.windows.view();
+        let has = |start: u64| windows.window(start) >> (old - 1) & 1 == 1;
+        if old > 0 && !positions(digest, shape.probes, shape.starts).all(has) {
+            return Ok(false);
+        }
+        self.inserted = self.inserted.map(|calls| calls.saturating_add(to.saturating_sub(from)));
+        self.change(digest, old, new);
+        Ok(true)
+    }
+
+    fn change(&mut self, digest: Digest, old: u64, new: u64) {
+        let (shape, mut windows) = (self.shape(), self.windows.view_mut());
+        if old == new {
+            return;
+        }
+        // First the new one, so that bits which both have are never unset.
+        if new > 0 {
+            put(&mut windows, shape, digest, new);
+        }
+        if old > 0 {
+            take(&mut windows, shape, digest, old);
+        }
+    }
+
+    /// Counts a key once more, from what the filter itself says. At the largest count it stays there.
+    ///
+    /// Where the filter says too much, other keys may be denied from then on, or told with a lower count: see
+    /// [`replace`](ShiftingMultiplicity::replace).
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedWithoutCounters`] if it has none.
+    pub fn insert(&mut self, key: impl Key) -> Result<Insertion, Error> {
+        if self.size.counter_bits.is_none() {
+            return Err(self.unsupported("insert"));
+        }
+        let digest = self.hashing.digest_of(key);
+        Ok(self.count_up(digest))
+    }
+
+    /// Counts a key once less, from what the filter itself says. `false`: it was certainly not in, and nothing has changed.
+    /// At the largest count it stays there, since nobody knows how often it is in.
+    ///
+    /// As for [`insert`](ShiftingMultiplicity::insert), others may suffer.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedWithoutCounters`] if it has none.
+    pub fn remove(&mut self, key: impl Key) -> Result<bool, Error> {
+        if self.size.counter_bits.is_none() {
+            return Err(self.unsupported("remove"));
+        }
+        let digest = self.hashing.digest_of(key);
+        Ok(self.remove_digest(digest))
+    }
+
+    fn count_up(&mut self, digest: Digest) -> Insertion {
+        let old = self.count_digest(digest);
+        // Without counters no bit is unset, and nobody suffers.
+        self.guessed |= self.size.counter_bits.is_some();
+        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
+        self.change(digest, old, self.stored(old + 1));
+        Insertion::new_if(old == 0)
+    }
+
+    /// How often a key is in, perhaps: at least so often as it is, up to the [largest](ShiftingMultiplicity::max_count)
+    /// count; 0 is certain.
+    #[must_use]
+    #[inline]
+    pub fn count(&self, key: impl Key) -> u64 {
+        self.count_digest(self.hashing.digest_of(key))
+    }
+
+    /// Asks for a key, and calls `read` with the number of the first of the 8 bytes of each load, for benchmarks that count
+    /// what is touched.
+    #[doc(hidden)]
+    pub fn count_traced(&self, key: impl Key, mut read: impl FnMut(u64)) -> u64 {
+        let windows = self.windows.view();
+        self.shape().count(self.hashing.digest_of(key), |start| {
+            read(start / 8);
+            windows.window(start)
+        })
+    }
+
+    /// Whether a key is perhaps in. `false` is certain.
+    #[must_use]
+    #[inline]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.count(key) > 0
+    }
+
+    /// Asks how often many keys are in, several at a time in flight; appends one count each.
+    pub fn count_all<K: Key>(&self, keys: &[K], counts: &mut Vec<u64>) {
+        let hashing = self.hashing;
+        let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
+        self.ask_all(keys, hash, |count| counts.push(count));
+    }
+
+    /// Asks for many keys, several at a time in flight; appends one answer each.
+    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+        let hashing = self.hashing;
+        let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
+        self.ask_all(keys, hash, |count| hits.push(count > 0));
+    }
+
+    #[inline(always)]
+    fn ask_all<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), mut each: impl FnMut(u64)) {
+        let (mut windows, shape) = (self.windows.view(), self.shape());
+        let far = windows.bytes() >= PREFETCH_FROM_BYTES;
+        let ahead = |windows: &WindowsRef<'_>, digest: Digest| shape.prefetch(*windows, digest);
+        pipeline(&mut windows, keys, hash, far, ahead, |windows, digests| {
+            digests.iter().for_each(|&digest| each(shape.count(digest, |start| windows.window(start))));
+        });
+    }
+
+    /// Forgets all keys, and that counters were saturated or counts guessed.
+    pub fn clear(&mut self) {
+        self.windows.clear();
+        self.inserted = Some(0);
+        self.guessed = false;
+    }
+
+    /// The largest count that it tells: what reads so is in so often, or more.
+    #[must_use]
+    pub fn max_count(&self) -> u64 {
+        self.size.max_count.into()
+    }
+
+    /// Whether counts were changed that only the filter itself knew, so that keys that are in may be denied.
+    #[must_use]
+    pub fn has_guessed(&self) -> bool {
+        self.guessed
+    }
+
+    /// All bits, counters and the 56 bits behind the last place included.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.size.bits()
+    }
+
+    /// The places at which a window may start.
+    #[must_use]
+    pub fn starts(&self) -> u64 {
+        self.windows.starts()
+    }
+
+    /// Windows per key.
+    #[must_use]
+    pub fn probes(&self) -> u32 {
+        self.size.probes
+    }
+
+    /// Bits of each counter, if there are any.
+    #[must_use]
+    pub fn counter_bits(&self) -> Option<u32> {
+        self.size.counter_bits
+    }
+
+    /// How many counters are at their top, where they stay. Their keys cannot be removed.
+    #[must_use]
+    pub fn saturated(&self) -> u64 {
+        self.windows.counters().map_or(0, Counters::saturated)
+    }
+
+    /// The number of different keys it was made for.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.size.capacity
+    }
+
+    /// How keys are hashed.
+    #[must_use]
+    pub fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    /// How often all keys together went in, and those that have left too.
+    #[must_use]
+    pub fn inserted(&self) -> Option<u64> {
+        self.inserted
+    }
+
+    /// How many different keys are probably in; infinite when no bit is unset.
+    #[must_use]
+    pub fn estimated_len(&self) -> f64 {
+        math::estimated_len(self.windows.len(), self.windows.ones(), self.size.probes)
+    }
+
+    /// The share of the bits that are set.
+    #[must_use]
+    pub fn fill(&self) -> f64 {
+        self.windows.ones() as f64 / self.windows.len() as f64
+    }
+
+    /// The rate at which absent keys get a count from the filter as it is, from its fill.
+    #[must_use]
+    pub fn fpr(&self) -> f64 {
+        math::any_of(math::fpr_from_fill(self.fill(), self.size.probes), self.size.max_count)
+    }
+
+    /// The filter as it stands in a file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        family::encode(self, Summing::Payload).to_vec()
+    }
+
+    /// A filter from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        family::from_bytes(bytes, None, &FAMILY, Self::decode)
+    }
+
+    /// A keyed filter from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
+    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
+        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
+    }
+
+    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+        must_probe_by(frame, Probing::Scaled)?;
+        let mut fields = Fields::new(&frame.header.params);
+        let starts = fields.u64("places")?;
+        let probes = fields.u32("probes")?;
+        let counter_bits = read_shape(&mut fields)?;
+        let max_count = fields.u32("largest count")?;
+        let capacity = fields.u64("capacity")?;
+        let fpr_asked = fields.rate("asked rate")?;
+        let claim = Claim { starts, counter_bits, saturated: fields.u64("saturated counters")? };
+        let guessed = fields.u32("guessed")?;
+        fields.zero_u32("padding of the parameters")?;
+        fields.end("parameters", frame.header.params.len())?;
+        if !(1..=MAX_PROBES).contains(&probes) {
+            return Err(DecodeError::Value { field: "probes", found: probes.into() });
+        }
+        if !(1..=MAX_COUNT).contains(&max_count) {
+            return Err(DecodeError::Value { field: "largest count", found: max_count.into() });
+        }
+        // Nothing can be changed without counters.
+        if guessed > u32::from(counter_bits.is_some()) {
+            return Err(DecodeError::Value { field: "guessed", found: guessed.into() });
+        }
+        let windows = claim.windows(frame, hashing)?;
+        let fpr = math::any_of(math::bloom_fpr(starts, capacity as f64, probes), max_count);
+        let size =
+            ShiftingMultiplicitySize { capacity, starts, probes, max_count, counter_bits, fpr_asked, fpr };
+        Ok(Self { windows, size, hashing, inserted: frame.header.inserted, guessed: guessed == 1 })
+    }
+}
+
+impl Filter for ShiftingMultiplicity {
+    fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.count_digest(digest) > 0
+    }
+
+    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
+        self.ask_all(digests, copy, |count| hits.push(count > 0));
+    }
+}
+
+impl Count for ShiftingMultiplicity {
+    #[inline]
+    fn count_digest(&self, digest: Digest) -> u64 {
+        let windows = self.windows.view();
+        self.shape().count(digest, |start| windows.window(start))
+    }
+
+    fn ceiling(&self) -> u64 {
+        self.max_count()
+    }
+
+    fn count_batch(&self, digests: &[Digest], counts: &mut Vec<u64>) {
+        self.ask_all(digests, copy, |count| counts.push(count));
+    }
+}
+
+/// From what the filter itself says. Without counters [`AnyFilter::as_insert`] does not offer it, and a key that is given
+/// all the same is stored with the next count beside the old one.
+impl Insert for ShiftingMultiplicity {
+    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
+        Ok(self.count_up(digest))
+    }
+}
+
+/// From what the filter itself says. Without counters nothing is ever removed, and the answer is always `false`:
+/// [`AnyFilter::as_remove`] does not offer it then.
+impl Remove for ShiftingMultiplicity {
+    fn remove_digest(&mut self, digest: Digest) -> bool {
+        let old = self.count_digest(digest);
+        if self.size.counter_bits.is_none() || old == 0 {
+            return false;
+        }
+        if old < self.max_count() {
+            self.guessed = true;
+            self.change(digest, old, old - 1);
+        }
+        true
+    }
+}
+
+impl AnyFilter for ShiftingMultiplicity {
+    fn family(&self) -> &'static Family {
+        &FAMILY
+    }
+
+    fn report(&self) -> Report {
+        let estimated_len = self.estimated_len();
+        Report {
+            capacity: self.size.capacity,
+            inserted: self.inserted,
+            estimated_len: estimated_len.is_finite().then_some(estimated_len),
+            bits: self.bits(),
+            probes: Some(self.size.probes),
+            fill: self.fill(),
+            fpr_asked: self.size.fpr_asked,
+            fpr_now: self.fpr(),
+            fpr_at_capacity: self.size.fpr,
+            guarantee: match self.size.counter_bits {
+                None => Guarantee::NoFalseNegatives,
+                Some(_) if self.guessed => Guarantee::FalseNegativesPossible,
+                Some(_) => Guarantee::NoFalseNegativesIfDeletesValid,
+            },
+        }
+    }
+
+    fn counters(&self) -> Option<CounterReport> {
+        counter_report(&self.windows, self.size.counter_bits)
+    }
+
+    fn can(&self) -> Capabilities {
+        let changes = self.size.counter_bits.is_some();
+        Capabilities { inserts: changes, removes: changes, ..PLAIN }
+    }
+
+    fn unsupported(&self, operation: &'static str) -> Error {
+        let family = FAMILY.name;
+        match operation {
+            "insert" | "remove" | "replace" => Error::UnsupportedWithoutCounters { family, operation },
+            _ => Error::Unsupported { family, operation },
+        }
+    }
+
+    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
+        let ShiftingMultiplicitySize { capacity, starts, probes, max_count, counter_bits, fpr_asked, .. } =
+            self.size;
+        out.probing(Probing::Scaled);
+        out.counts(self.inserted, self.windows.ones());
+        out.params()
+            .u64(starts)
+            .u32(probes)
+            .u32(WINDOW)
+            .u32(counter_bits.unwrap_or(0))
+            .u32(max_count)
+            .u64(capacity)
+            .f64(fpr_asked)
+            .u64(self.saturated())
+            .u32(self.guessed.into())
+            .u32(0);
+        write_windows(&self.windows, out);
+    }
+
+    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
+        self.contains_all(keys, hits);
+    }
+
+    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
+        self.can().inserts.then_some(self as &mut dyn Insert)
+    }
+    fn as_remove(&mut self) -> Option<&mut dyn Remove> {
+        self.can().removes.then_some(self as &mut dyn Remove)
+    }
+    fn as_count(&self) -> Option<&dyn Count> {
+        Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_is_the_largest_candidate() {
+        let shape = Shape { starts: 1000, probes: 3, max_count: 57 };
+        let digest = Hashing::default().digest_of(1u64);
+        let told = |shape: Shape, windows: [u64; 3]| {
+            let mut read = windows.into_iter();
+            shape.count(digest, |_| read.next().unwrap())
+        };
+        assert_eq!(told(shape, [u64::MAX; 3]), 57);
+        assert_eq!(told(Shape { max_count: 1, ..shape }, [u64::MAX; 3]), 1);
+        assert_eq!(told(shape, [0b1011, 0b1110, 0b11010]), 4);
+        assert_eq!(told(shape, [1, 1, 1]), 1);
+        assert_eq!(told(shape, [0b10, 0b01, 0b11]), 0);
+        // What lies behind the largest count belongs to others.
+        assert_eq!(told(Shape { max_count: 8, ..shape }, [0b1_0000_0100; 3]), 3);
+    }
+
+    #[test]
+    fn a_question_stops_when_there_is_no_candidate() {
+        let shape = Shape { starts: 1000, probes: 9, max_count: 57 };
+        for failing in 1..=9 {
+            let mut loads = 0;
+            let count = shape.count(Hashing::default().digest_of(1u64), |_| {
+                loads += 1;
+                if loads == failing { 0 } else { u64::MAX }
+            });
+            assert_eq!((count, loads), (0, failing));
+        }
+    }
+}
