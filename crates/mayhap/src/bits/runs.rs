@@ -430,7 +430,8 @@ impl Runs {
 
     /// Puts a number to its place in a block that has no free slot behind it: the blocks behind it move up, as far as the
     /// first that has one. `None`, and nothing has changed, if there is none.
-    #[inline(never)]
+    // Inlined, as all that counts bits and is not rare: a function of its own would not have the caller's instructions.
+    #[inline(always)]
     fn spill(
         &self,
         ranks: impl Ranks,
@@ -925,14 +926,21 @@ impl<'a> Filler<'a> {
     /// order, best ascending.
     #[inline(always)]
     pub(crate) fn push(&mut self, quotient: u64, number: u64) {
-        let runs = self.runs;
-        if quotient as usize / BLOCK != self.block {
-            self.enter(quotient as usize / BLOCK);
+        let (runs, block) = (self.runs, quotient as usize / BLOCK);
+        if block != self.block {
+            runs.write_quotients(self.words, self.block..block, self.occupied, self.next);
+            (self.block, self.occupied) = (block, 0);
         }
         let (slot, is_same) = (self.next.max(quotient as usize), quotient == self.quotient);
-        if slot / BLOCK != self.slot_block && !self.enter_slots(slot, is_same) {
-            self.late.push((quotient, number));
-            return;
+        if slot / BLOCK != self.slot_block {
+            if slot >= runs.slots() {
+                self.late.push((quotient, number));
+                return;
+            }
+            // A run that goes on has its last number in the last slot of the block.
+            let ends = self.ends & !(u64::from(is_same) << (BLOCK - 1));
+            self.words[self.slot_block * runs.stride() + 1] = ends;
+            (self.slot_block, self.ends) = (slot / BLOCK, 0);
         }
         // Each number ends its run, and the one before it does not if it is of the same.
         let index = slot % BLOCK;
@@ -941,7 +949,7 @@ impl<'a> Filler<'a> {
         self.next = slot + 1;
         self.start = select_unpredictable(is_same, self.start, slot);
         if number < select_unpredictable(is_same, self.highest, 0) {
-            return self.push_down(slot, number);
+            return runs.sort_in(self.words, self.start, slot, number);
         }
         (self.quotient, self.highest) = (quotient, number);
         let bit = index * runs.width;
@@ -951,57 +959,47 @@ impl<'a> Filler<'a> {
         self.words[at + 1] |= (shifted >> 64) as u64;
     }
 
-    /// Goes on to the quotients of another block. It and those before it are told how many of their slots belong to
-    /// earlier runs.
-    #[inline(never)]
-    fn enter(&mut self, block: usize) {
-        let stride = self.runs.stride();
-        self.words[self.block * stride] = self.occupied;
-        for block in self.block + 1..=block {
-            self.words[block * stride + 2] = self.next.saturating_sub(block * BLOCK) as u64;
+    /// The table is filled.
+    pub(crate) fn finish(self, ranks: impl Ranks) {
+        let Self { runs, words, .. } = self;
+        runs.write_quotients(words, self.block..runs.blocks - 1, self.occupied, self.next);
+        words[self.slot_block * runs.stride() + 1] = self.ends;
+        for (quotient, number) in self.late {
+            runs.insert(ranks, words, runs.spot(quotient), number, |_| true);
         }
-        (self.block, self.occupied) = (block, 0);
+    }
+}
+
+// Apart from the filler, which is thus kept in registers.
+impl Runs {
+    /// Writes which quotients of the first of these blocks have runs, and tells those behind it, and the one behind the
+    /// last, how many of their slots belong to earlier runs, which reach up to `next`.
+    #[inline(never)]
+    fn write_quotients(&self, words: &mut [u64], blocks: Range<usize>, occupied: u64, next: usize) {
+        let stride = self.stride();
+        words[blocks.start * stride] = occupied;
+        for block in blocks.start + 1..=blocks.end {
+            words[block * stride + 2] = next.saturating_sub(block * BLOCK) as u64;
+        }
     }
 
-    /// Goes on to the slots of another block; `false` if there is none.
-    #[inline(never)]
-    fn enter_slots(&mut self, slot: usize, is_same: bool) -> bool {
-        if slot >= self.runs.slots() {
-            return false;
-        }
-        // A run that goes on has its last number in the last slot of the block.
-        self.ends &= !(u64::from(is_same) << (BLOCK - 1));
-        self.words[self.slot_block * self.runs.stride() + 1] = self.ends;
-        (self.slot_block, self.ends) = (slot / BLOCK, 0);
-        true
-    }
-
-    /// Puts a number where it belongs among those of its run, which goes up to this slot.
+    /// Puts a number where it belongs among those of a run, which has all slots from `start` up to this one, which is free.
     #[cold]
-    fn push_down(&mut self, mut slot: usize, number: u64) {
-        let runs = self.runs;
-        let at = |slot: usize| (slot / BLOCK * runs.stride(), slot % BLOCK);
-        while slot > self.start {
+    #[inline(never)]
+    fn sort_in(&self, words: &mut [u64], start: usize, mut slot: usize, number: u64) {
+        let at = |slot: usize| (slot / BLOCK * self.stride(), slot % BLOCK);
+        while slot > start {
             let (base, index) = at(slot - 1);
-            let before = runs.slot(self.words, base, index);
+            let before = self.slot(words, base, index);
             if before <= number {
                 break;
             }
             let (base, index) = at(slot);
-            runs.set_slot(self.words, base, index, before);
+            self.set_slot(words, base, index, before);
             slot -= 1;
         }
         let (base, index) = at(slot);
-        runs.set_slot(self.words, base, index, number);
-    }
-
-    /// The table is filled.
-    pub(crate) fn finish(mut self, ranks: impl Ranks) {
-        self.enter(self.runs.blocks - 1);
-        self.words[self.slot_block * self.runs.stride() + 1] = self.ends;
-        for (quotient, number) in self.late {
-            self.runs.insert(ranks, self.words, self.runs.spot(quotient), number, |_| true);
-        }
+        self.set_slot(words, base, index, number);
     }
 }
 

@@ -125,9 +125,9 @@ const STRETCH: u64 = 4096;
 /// From this many words on, keys are gathered by region if many come at once: 4 MiB.
 const GATHER_FROM_WORDS: usize = 1 << 19;
 
-/// Slots of a region: 2 to the power of this. With fingerprints of 10 bits they take 112 KiB, a part of a second-level
+/// Slots of a region: 2 to the power of this. With fingerprints of 10 bits they take 28 KiB, a first-level
 /// cache.
-const REGION_SHIFT: u32 = 16;
+const REGION_SHIFT: u32 = 14;
 
 /// The number of ages that a fingerprint of so many bits may have: one for each bit that it can give, and none.
 const AGES: usize = *EXPANDING_WIDTHS.end() as usize + 1;
@@ -1068,30 +1068,40 @@ impl<K: Key> Work for PutGathered<'_, K> {
     #[inline(always)]
     fn run(self, ranks: impl Ranks) -> u64 {
         let Self { placing, words, keys, hashing, halves: waiting, ends, room } = self;
-        let mut stored = 0;
-        let mut put = |halves: &[u64]| {
+        let (mut stored, mut batches, mut emptied) = (0, keys.chunks(BATCH), 0);
+        let (mut batch, mut at, mut len) = ([0; BATCH], 0, 0);
+        loop {
+            // The next region that is full; or, when all keys are in one, the next of all.
+            let region = 'full: loop {
+                while at < len {
+                    let half = batch[at];
+                    at += 1;
+                    let region = (placing.shape.split(half).0 >> REGION_SHIFT) as usize;
+                    let end = ends[region];
+                    waiting[end] = half;
+                    ends[region] = end + 1;
+                    if end + 1 == (region + 1) * room {
+                        break 'full region;
+                    }
+                }
+                match batches.next() {
+                    Some(keys) => {
+                        (at, len) = (0, keys.len());
+                        K::halves(keys, &hashing, &mut batch[..len]);
+                    }
+                    None if emptied == ends.len() => return stored,
+                    None => {
+                        emptied += 1;
+                        break emptied - 1;
+                    }
+                }
+            };
+            // In one place only, so that it is inlined, into whatever instructions this has.
+            let halves = &waiting[region * room..ends[region]];
             let (words, place, told) = (&mut *words, of_halves, |_| {});
             stored += PutAll::<false, _, _, _> { placing, words, keys: halves, place, told }.run(ranks);
-        };
-        let mut batch = [0; BATCH];
-        for keys in keys.chunks(BATCH) {
-            let halves = &mut batch[..keys.len()];
-            K::halves(keys, &hashing, halves);
-            for &half in &*halves {
-                let region = (placing.shape.split(half).0 >> REGION_SHIFT) as usize;
-                let end = ends[region];
-                waiting[end] = half;
-                ends[region] = end + 1;
-                if end + 1 == (region + 1) * room {
-                    ends[region] = region * room;
-                    put(&waiting[region * room..][..room]);
-                }
-            }
+            ends[region] = region * room;
         }
-        for (region, &end) in ends.iter().enumerate() {
-            put(&waiting[region * room..end]);
-        }
-        stored
     }
 }
 
