@@ -49,15 +49,15 @@ impl Ranks for Portable {
     fn pick(self, word: u64, rank: u32) -> u64 {
         const ONES: u64 = 0x0101_0101_0101_0101;
         const HIGHS: u64 = 0x80 * ONES;
-        let pairs = word - (word >> 1 & 0x55 * ONES);
-        let nibbles = (pairs & (0x33 * ONES)) + (pairs >> 2 & 0x33 * ONES);
+        let pairs = word - ((word >> 1) & (0x55 * ONES));
+        let nibbles = (pairs & (0x33 * ONES)) + ((pairs >> 2) & (0x33 * ONES));
         // Byte i counts the bits of bytes 0 to i.
         let counts = ((nibbles + (nibbles >> 4)) & (0x0f * ONES)).wrapping_mul(ONES);
         if u64::from(rank) >= counts >> 56 {
             return 0;
         }
         // The high bit of each byte says whether its count is at most `rank`; no count is above 64.
-        let below = ((u64::from(rank) * ONES | HIGHS) - counts) & HIGHS;
+        let below = (((u64::from(rank) * ONES) | HIGHS) - counts) & HIGHS;
         let shift = below.count_ones() * 8;
         let before = (counts << 8 >> shift) as u8;
         let mut byte = word >> shift & 0xff;
