@@ -309,8 +309,8 @@ const GOLDEN: &[Golden] = &[
         bytes: include_bytes!("golden/expanding-grown-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
-        hits: 0,
-        answers: 0,
+        hits: 53,
+        answers: 0x8185_475f_e76c_dc31,
     },
 ];
 
