@@ -46,9 +46,14 @@ pub(crate) const AGAINST: [&str; 2] = [SBBF, FASTBLOOM];
 /// The same for filters that remove.
 pub(crate) const AGAINST_REMOVING: [&str; 2] = [QFILTER, CUCKOOFILTER];
 
+/// The same for filters that grow.
+pub(crate) const AGAINST_GROWING: [&str; 1] = [QFILTER_GROWN];
+
 const SBBF: &str = "sbbf foldhash";
 const FASTBLOOM: &str = "fastbloom foldhash";
 pub(crate) const QFILTER: &str = "qfilter foldhash";
+pub(crate) const QFILTER_GROWN: &str = "qfilter grown foldhash";
+pub(crate) const EXPANDING: &str = "mayhap expanding";
 pub(crate) const CUCKOOFILTER: &str = "cuckoofilter foldhash";
 /// Of ours, and what each must not be slower than.
 pub(crate) const OURS_AGAINST: [(&str, &str); 2] = [(DLEFT, COUNTING), (DLEFT_BATCH, COUNTING_BATCH)];
@@ -210,6 +215,7 @@ pub(crate) fn table<'k, K: BenchKey + 'k>(task: Task) -> Vec<Contender<'k, K>> {
     table.extend(counting(task));
     table.extend(dleft(task));
     table.extend(spectral(task));
+    table.extend(expanding(task, [EXPANDING, "mayhap expanding batch"], GROWN_FROM));
     table.extend(bloom_peers(task));
     table.extend(slot_peers(task));
     table.extend(static_peers(task));
@@ -437,6 +443,50 @@ fn spectral<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender
     ]
 }
 
+/// What the filters that grow are made for at first.
+pub(crate) const GROWN_FROM: u64 = 1024;
+
+/// The family `expanding`, one key at a time and by its batch methods, made for so many keys at first.
+pub(crate) fn expanding<'k, K: BenchKey + 'k>(
+    Task { fpr, .. }: Task,
+    [single, batch]: [&'static str; 2],
+    capacity: u64,
+) -> [Contender<'k, K>; 2] {
+    use mayhap::Expanding;
+
+    let bytes = |expanding: &Expanding| Some(expanding.size_in_bytes());
+    let make = move || Expanding::new(capacity, fpr).expect("memory");
+    [
+        removing_singles(
+            single,
+            make,
+            |expanding, key| {
+                expanding.insert(key).expect("memory");
+            },
+            |expanding, key| expanding.contains(key),
+            bytes,
+            |expanding, key| expanding.remove(key),
+        )
+        .ours(LINES),
+        removing_slices(
+            batch,
+            Role::Ours { floor: LINES },
+            move |keys| {
+                let mut expanding = make();
+                expanding.insert_all(keys).expect("memory");
+                expanding
+            },
+            |expanding: &Expanding, keys| {
+                count_batches(keys, |batch, hits| expanding.contains_all(batch, hits))
+            },
+            bytes,
+            |expanding: &mut Expanding, keys| {
+                Some(count_batches(keys, |batch, removed| expanding.remove_all(batch, removed)))
+            },
+        ),
+    ]
+}
+
 /// Bloom filters of others.
 fn bloom_peers<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<'k, K>> {
     let n = keys as usize;
@@ -569,6 +619,23 @@ fn slot_peers<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contend
         table.push(removing_singles(
             QFILTER,
             move || qfilter::Filter::new_with_hasher(keys, fpr, foldhash()).expect("a size that it supports"),
+            |filter, key| {
+                filter.insert(key).expect("made for so many");
+            },
+            |filter, key| filter.contains(key),
+            |filter| Some(filter.memory_usage() as u64),
+            |filter, key| filter.remove(key),
+        ));
+    }
+    if has_bmi2() {
+        // It must be told in advance how far it may grow, or its fingerprints are too short for the rate.
+        table.push(removing_singles(
+            QFILTER_GROWN,
+            move || {
+                let most = keys.max(GROWN_FROM);
+                qfilter::Filter::new_resizeable_with_hasher(GROWN_FROM, most, fpr, foldhash())
+                    .expect("a size that it supports")
+            },
             |filter, key| {
                 filter.insert(key).expect("made for so many");
             },
@@ -797,7 +864,7 @@ mod tests {
                 assert_eq!(table.iter().filter(|other| other.name == contender.name).count(), 1);
             }
             let ours = OURS_AGAINST.into_iter().flat_map(|(one, other)| [one, other]);
-            for name in AGAINST.into_iter().chain(AGAINST_REMOVING).chain(ours) {
+            for name in AGAINST.into_iter().chain(AGAINST_REMOVING).chain(AGAINST_GROWING).chain(ours) {
                 assert!(table.iter().any(|contender| contender.name == name), "{name}");
             }
         }

@@ -7,6 +7,7 @@
 mod build_file;
 mod contenders;
 mod cuckoo;
+mod growth;
 mod keys;
 mod limits;
 mod machine;
@@ -66,13 +67,16 @@ fn main() -> Result<()> {
         if options.shifting {
             shifting::run(&options)?;
         }
+        if options.growth {
+            growth::run(&options)?;
+        }
         return Ok(());
     }
     println!("{}\n", machine::description());
     if options.filters {
         check_names(&options)?;
     }
-    if options.filters || options.cuckoo || options.shifting {
+    if options.filters || options.cuckoo || options.shifting || options.growth {
         memory::run_steady()?;
     }
     if options.threads {

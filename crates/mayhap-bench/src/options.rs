@@ -8,16 +8,18 @@ use crate::Size;
 use crate::keys::Kind;
 
 pub(crate) const USAGE: &str = "\
-usage: mayhap-bench [filters] [cuckoo] [shifting] [threads] [build-file] [options]
+usage: mayhap-bench [filters] [cuckoo] [shifting] [growth] [threads] [build-file] [options]
 
   filters            filters against their peers and against physical limits
   threads            two threads that fill one filter of 100 million keys, against one
   cuckoo             filters that remove, 10 million u64 keys at 12 bits, and the last percent of inserts
   shifting           shifting filters against classic ones: loads, cache lines, times, right answers
+  growth             filters that grew from 1024 keys to 10 million u64 keys, against one made for all of them
   build-file         `mayhap build` against `wc -l` and one pass of hashing
                      without any of them, all run
 
-options, for `filters`; for `cuckoo` --repetitions, --csv and --quick; for `shifting` --repetitions and --quick:
+options, for `filters`; for `cuckoo` --repetitions, --csv and --quick, for `growth` also --keys and --fpr; for `shifting`
+--repetitions and --quick:
   --keys 1M,10M      numbers of keys (100k,1M,10M unless said; 100M takes 10 GB and long)
   --kind u64,url     kinds of keys (both)
   --fpr 1%,0.1%      false-positive rates to ask for (both)
@@ -43,9 +45,11 @@ pub(crate) struct Options {
     pub(crate) threads: bool,
     pub(crate) cuckoo: bool,
     pub(crate) shifting: bool,
+    pub(crate) growth: bool,
     pub(crate) build_file: bool,
     pub(crate) size: Size,
     pub(crate) keys: Vec<u64>,
+    pub(crate) keys_given: bool,
     pub(crate) kinds: Vec<Kind>,
     pub(crate) rates: Vec<f64>,
     pub(crate) only: Vec<String>,
@@ -59,7 +63,7 @@ const MOST_KEYS: u64 = 10_000_000_000;
 pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Command> {
     let mut arguments = arguments.into_iter();
     let mut quick = false;
-    let (mut filters, mut cuckoo, mut shifting) = (false, false, false);
+    let (mut filters, mut cuckoo, mut shifting, mut growth) = (false, false, false, false);
     let (mut threads, mut build_file) = (false, false);
     let (mut keys, mut kinds, mut rates, mut only) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut repetitions, mut csv) = (None, None);
@@ -70,6 +74,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             "threads" => threads = true,
             "cuckoo" => cuckoo = true,
             "shifting" => shifting = true,
+            "growth" => growth = true,
             "build-file" => build_file = true,
             "--quick" => quick = true,
             "--list" => return Ok(Command::List),
@@ -84,7 +89,8 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
         }
     }
     let size = Size { quick };
-    if keys.is_empty() {
+    let keys_given = !keys.is_empty();
+    if !keys_given {
         keys = if quick { vec![10_000] } else { vec![100_000, 1_000_000, 10_000_000] };
     }
     if kinds.is_empty() {
@@ -93,15 +99,17 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
     if rates.is_empty() {
         rates = vec![0.01, 0.001];
     }
-    let all = !(filters || cuckoo || shifting || threads || build_file);
+    let all = !(filters || cuckoo || shifting || growth || threads || build_file);
     Ok(Command::Run(Options {
         filters: filters || all,
         cuckoo: cuckoo || all,
         shifting: shifting || all,
+        growth: growth || all,
         threads: threads || all,
         build_file: build_file || all,
         size,
         keys,
+        keys_given,
         kinds,
         rates,
         only,
@@ -172,7 +180,9 @@ mod tests {
         let read = options("build-file");
         assert!(read.build_file && !read.filters && !read.cuckoo);
         let read = options("cuckoo");
-        assert!(read.cuckoo && !read.filters && !read.build_file);
+        assert!(read.cuckoo && !read.filters && !read.build_file && !read.growth);
+        let read = options("growth --keys 100M");
+        assert!(read.growth && read.keys_given && !read.filters && !read.cuckoo);
         let read = options("shifting");
         assert!(read.shifting && !read.cuckoo && !read.filters);
     }

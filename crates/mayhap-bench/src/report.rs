@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use mayhap_eval::median;
 
-use crate::contenders::{AGAINST, AGAINST_REMOVING, LINES, OURS_AGAINST, Role};
+use crate::contenders::{AGAINST, AGAINST_GROWING, AGAINST_REMOVING, EXPANDING, LINES, OURS_AGAINST, Role};
 use crate::machine;
 use crate::measure::{Operation, Row, Rows, Time};
 
@@ -105,9 +105,13 @@ pub(crate) fn print_ratios(results: &[Rows]) {
         println!("{}", heading(rows));
         for row in rows.rows.iter().filter(is_ours) {
             let removes = !row.times(Operation::Remove).is_empty();
-            let peers = if removes { AGAINST_REMOVING } else { AGAINST };
+            let peers: &[&str] = match removes {
+                _ if row.name.starts_with(EXPANDING) => &AGAINST_GROWING,
+                true => &AGAINST_REMOVING,
+                false => &AGAINST,
+            };
             let ours = OURS_AGAINST.into_iter().filter(|(name, _)| *name == row.name).map(|(_, other)| other);
-            for name in peers.into_iter().chain(ours) {
+            for name in peers.iter().copied().chain(ours) {
                 if let Some(peer) = rows.rows.iter().find(|other| other.name == name) {
                     let gain = |operation| ratio(&cpu(peer, operation), &cpu(row, operation));
                     print_ratio(row, peer, &Operation::ALL, gain);
@@ -129,12 +133,12 @@ fn print_ratio(row: &Row, other: &Row, operations: &[Operation], of: impl Fn(Ope
     println!();
 }
 
-fn cpu(row: &Row, operation: Operation) -> Vec<f64> {
+pub(crate) fn cpu(row: &Row, operation: Operation) -> Vec<f64> {
     row.times(operation).iter().map(|time| time.cpu).collect()
 }
 
 /// The median of the ratios of two contenders round by round, so that a slow minute hits both sides.
-fn ratio(above: &[f64], below: &[f64]) -> Option<f64> {
+pub(crate) fn ratio(above: &[f64], below: &[f64]) -> Option<f64> {
     middle(above.iter().zip(below).map(|(above, below)| above / below))
 }
 

@@ -108,6 +108,19 @@ fn shifting_filters_are_compared_with_the_classic_ones() {
 }
 
 #[test]
+fn a_filter_that_grew_is_held_against_one_made_at_once() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_mayhap-bench")).args(["growth", "--quick"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    for part in
+        ["mayhap expanding at once batch", "vs qfilter grown foldhash", "doublings", "grown, times the time"]
+    {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+}
+
+#[test]
 fn an_unknown_contender_is_named() {
     let output = Command::new(env!("CARGO_BIN_EXE_mayhap-bench"))
         .args(["filters", "--only", "sbff"])

@@ -136,6 +136,16 @@ pub(crate) fn rate(text: &str) -> Result<f64, String> {
     if (MIN_FPR..1.0).contains(&rate) { Ok(rate) } else { Err(SpecError::Fpr { asked: rate }.to_string()) }
 }
 
+/// How many times the keys of the layer before; its limit is the library's to say.
+pub(crate) fn growth(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("{text:?} is not a growth; it is a whole number, such as 2"))
+}
+
+/// How many times the rate of the layer before; its limits are the library's to say.
+pub(crate) fn tightening(text: &str) -> Result<f64, String> {
+    scaled(text, &[], "0.85 or 0.5")
+}
+
 /// A seed: a 64-bit number, decimal or hexadecimal with `0x`.
 pub(crate) fn seed(text: &str) -> Result<u64, String> {
     let parsed = match text.strip_prefix("0x") {

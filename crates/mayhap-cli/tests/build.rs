@@ -78,6 +78,12 @@ fn the_family_follows_from_what_is_asked() {
         ("dense --family cuckoo", "cuckoo"),
         ("dense --removable", "cuckoo"),
         ("dense --removable --layout compact", "cuckoo"),
+        ("dense --family scalable", "scalable"),
+        ("dense --family scalable -n 100 --growth 4 --tightening 0.5", "scalable"),
+        ("dense --family windowed", "windowed"),
+        ("dense --family expanding", "expanding"),
+        ("dense --grow", "expanding"),
+        ("dense --grow --removable -n 100 --doublings 8", "expanding"),
     ];
     for (arguments, family) in cases {
         let built = folder.mayhap(&format!("build -o f --json {arguments}")).run().ends(0);
@@ -130,6 +136,49 @@ fn removable_takes_cuckoo_and_says_so() {
         "mayhap: 7 probes were asked for, and this family has no probes to choose; leave them out",
     );
     assert!(!folder.path("g").exists());
+}
+
+#[test]
+fn grow_needs_no_number_and_keeps_the_rate() {
+    let folder = Folder::new();
+    let keys = lines("key-", 50_000);
+    folder.write("keys", &keys);
+    let built = folder.mayhap("build -o f --grow -p 0.1% keys").run().ends(0).prints("");
+    let said = "mayhap: --grow: the family expanding, doubled 6 times\n\
+                mayhap: f: expanding with 50,000 keys in ";
+    assert!(built.err.starts_with(said), "{}", built.err);
+    folder.mayhap("check -c f keys").run().ends(0).prints("50000\n");
+    let info = folder.mayhap("info f --json").run().ends(0).json();
+    assert_eq!((&info["doublings"], &info["planned_doublings"]), (&6.into(), &20.into()));
+    assert_eq!((&info["slots"], &info["over_capacity"]), (&73_728.into(), &false.into()));
+    assert!(info["fpr_now"].as_f64().unwrap() <= 0.001 && info["load"].as_f64().unwrap() > 0.6);
+    folder.mayhap("info f").run().ends(0).shows("doublings     6; the rate is kept through 20");
+    // One pass over a stream gives the same, and so do threads.
+    folder.mayhap("build -o g --grow -p 0.1% --threads 2").input(&keys).run().ends(0);
+    assert!(folder.read("f") == folder.read("g"));
+    // It goes on growing, and keys can leave.
+    folder.mayhap("add f").input(lines("more-", 50_000)).run().ends(0);
+    folder.mayhap("remove f keys").run().ends(0);
+    folder.mayhap("check -c f").input(lines("more-", 50_000)).run().ends(0).prints("50000\n");
+    let info = folder.mayhap("info f --json").run().ends(0).json();
+    assert_eq!((&info["doublings"], &info["estimated_len"]), (&7.into(), &50_000.0.into()));
+    // -n is where it starts: nothing to double.
+    let built = folder.mayhap("build -o h --grow -n 50k --doublings 5 keys --json").run().ends(0).json();
+    assert_eq!((&built["family"], &built["inserted"]), (&"expanding".into(), &50_000.into()));
+    assert_eq!(folder.mayhap("info h --json").run().ends(0).json()["doublings"], 0);
+    folder
+        .mayhap("build -o i --doublings 5 keys")
+        .run()
+        .ends(2)
+        .says_only("mayhap: --doublings is for filters that double; say --grow");
+    folder.mayhap("build -o i --grow --exact keys").run().ends(2).says("cannot be used with");
+    // Those that start alike merge, whatever their size.
+    folder.mayhap("build -o small --grow -p 0.1%").input(lines("small-", 10)).run().ends(0);
+    folder.mayhap("merge -o all f small g").run().ends(0);
+    folder.mayhap("check -c all").input(lines("small-", 10)).run().ends(0).prints("10\n");
+    folder.mayhap("check -c all keys").run().ends(0).prints("50000\n");
+    folder.mayhap("merge -o all f h").run().ends(2).says("lengths of fingerprints differ");
+    assert!(!folder.path("i").exists());
 }
 
 /// One line nine times over is one too many, and says what to do.
@@ -484,4 +533,74 @@ fn a_failing_folder_for_temporary_files_is_named() {
         .ends(2)
         .says("cannot write to the folder for temporary files (TMPDIR)");
     assert!(folder.names().is_empty());
+}
+
+#[test]
+fn a_scalable_filter_grows_and_info_shows_its_layers() {
+    let folder = Folder::new();
+    let keys = lines("key-", 20_000);
+    folder.mayhap("build -o f --family scalable -n 1000 -p 0.1%").input(&keys).run().ends(0).prints("");
+    folder.mayhap("check -c f").input(&keys).run().ends(0).prints("20000\n");
+    folder.mayhap("test f").input(&keys).run().ends(0);
+    let info = folder.mayhap("info f --json").run().ends(0).json();
+    let layers = info["layers"].as_array().expect("layers");
+    let capacities: Vec<u64> = layers.iter().map(|layer| layer["capacity"].as_u64().unwrap()).collect();
+    assert_eq!(capacities, [1000, 2000, 4000, 8000, 16_000]);
+    assert_eq!((&info["capacity"], &info["over_capacity"]), (&31_000.into(), &false.into()));
+    assert!(info["fpr_now"].as_f64().unwrap() <= 0.001);
+    let text = folder.mayhap("info f").run().ends(0);
+    let text = String::from_utf8_lossy(&text.out);
+    assert!(
+        text.contains("layers        5\n") && text.contains("1,000 of 1,000 keys, 2.29 KiB, 13 probes"),
+        "{text}"
+    );
+    // It goes on growing, without a word of warning.
+    let more = lines("more-", 50_000);
+    let added = folder.mayhap("add f").input(&more).run().ends(0);
+    assert!(!added.err.contains("warning"), "{}", added.err);
+    assert!(folder.mayhap("info f --json").run().json()["fpr_now"].as_f64().unwrap() <= 0.001);
+
+    // RedisBloom's parameters; and one that does not grow.
+    folder
+        .mayhap("build -o g --family scalable -n 1k --growth 2 --tightening 0.5")
+        .input(&keys)
+        .run()
+        .ends(0);
+    let probes = |name: &str| -> Vec<u64> {
+        let info = folder.mayhap(&format!("info {name} --json")).run().json();
+        info["layers"].as_array().unwrap().iter().map(|layer| layer["probes"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(probes("g"), [8, 9, 10, 11, 12]);
+    folder
+        .mayhap("build -o h --family scalable -n 1k --growth 0")
+        .input(&keys)
+        .run()
+        .ends(2)
+        .says("the filter is full: it was made for 1000 keys; build a larger one");
+    assert!(!folder.path("h").exists());
+    for (options, text) in [
+        ("--family scalable --growth 40000", "a growth by 40000 was asked for; it must be 1 to 32768"),
+        ("--family scalable --growth two", "\"two\" is not a growth"),
+        ("--family scalable --tightening 1", "a tightening by 1 was asked for; it must be at least 0.01"),
+        ("--growth 2", "this family does not grow by layers; scalable does"),
+    ] {
+        folder.mayhap(&format!("build -o h {options}")).input(&keys).run().ends(2).says(text);
+    }
+}
+
+#[test]
+fn a_windowed_filter_says_what_it_remembers() {
+    let folder = Folder::new();
+    let keys = lines("key-", 20_000);
+    folder.mayhap("build -o f --family windowed -n 1000").input(&keys).run().ends(0).prints("");
+    let last = keys.lines().skip(19_000).map(|line| format!("{line}\n")).collect::<String>();
+    folder.mayhap("check f").input(&last).run().ends(0).prints(&last);
+    let info = folder.mayhap("info f --json").run().ends(0).json();
+    let window = |name: &str| info["window"][name].as_u64().unwrap();
+    assert!(window("remembered") >= 1000 && window("forgotten") < 1600 && window("slices") > 10, "{info}");
+    assert_eq!(info["guarantee"], "no false negatives among the last keys, as many as the capacity");
+    assert_eq!((&info["over_capacity"], &info["layers"]), (&false.into(), &Value::Null));
+    let text = folder.mayhap("info f").run().ends(0);
+    assert!(String::from_utf8_lossy(&text.out).contains("window        the last 1,0"), "{}", text.err);
+    folder.mayhap("merge -o g f f").run().ends(2).says("the family windowed cannot merge");
 }

@@ -152,3 +152,112 @@ fn a_record_that_looks_like_the_start_of_a_compressed_file_is_printed_at_once() 
     drop(input);
     assert!(child.wait().unwrap().success());
 }
+
+// Windows.
+
+/// What the last records say of each: `Some(true)` it must be printed but by a false positive, `Some(false)` it must be
+/// dropped, `None` it is between the window and what is surely forgotten.
+fn window_oracle(lines: &[u64], remembered: usize, forgotten: usize) -> Vec<Option<bool>> {
+    let mut last = std::collections::HashMap::new();
+    let judge = |(place, &line): (usize, &u64)| match last.insert(line, place) {
+        Some(before) if place - before <= remembered => Some(false),
+        Some(before) if place - before <= forgotten => None,
+        _ => Some(true),
+    };
+    lines.iter().enumerate().map(judge).collect()
+}
+
+#[test]
+fn a_window_drops_all_recent_repeats_and_hardly_anything_else() {
+    let folder = Folder::new();
+    for (window, distinct, fpr) in [(1000, 3000, 0.01), (5000, 4000, 1e-4), (100, 100_000, 1e-6)] {
+        let mut random = Random::new(distinct);
+        let lines: Vec<u64> = (0..200_000).map(|_| random.next_u64() % distinct).collect();
+        let input: Vec<u8> = lines.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect();
+        let done = folder
+            .mayhap(&format!("dedup --window {window} -p {fpr} --stats=json"))
+            .input(&input)
+            .run()
+            .ends(0);
+        let stats: Value = serde_json::from_str(&done.err).expect("JSON on standard error");
+        let number = |name: &str| stats[name].as_f64().unwrap_or_else(|| panic!("{name} in {stats}"));
+        assert_eq!(number("read"), 200_000.0);
+        assert_eq!(number("read"), number("printed") + number("dropped"));
+        let printed: Vec<u64> =
+            std::str::from_utf8(&done.out).unwrap().lines().map(|line| line.parse().unwrap()).collect();
+        assert_eq!(printed.len() as f64, number("printed"));
+
+        // Behind the window keys are forgotten gradually, until nothing is left in any slice.
+        let sized = mayhap::Spec::sized(window, fpr).windowed().unwrap();
+        let forgotten = sized.generation * u64::from(sized.slices());
+        let verdicts = window_oracle(&lines, window as usize, forgotten as usize);
+        let (mut wrongly, mut must_print, mut next) = (0u64, 0u64, printed.iter().peekable());
+        for (line, verdict) in lines.iter().zip(&verdicts) {
+            must_print += u64::from(*verdict == Some(true));
+            // Lines that may be either are matched as far as the output goes on with them.
+            let prints = next.peek() == Some(&line);
+            match verdict {
+                Some(false) => {}
+                _ if prints => drop(next.next()),
+                Some(true) => wrongly += 1,
+                None => {}
+            }
+        }
+        assert_eq!(next.next(), None, "a repeat within the window, or out of order");
+        // Five deviations and a little, as of a Poisson number.
+        let expected = fpr * must_print as f64;
+        assert!(
+            (wrongly as f64) < expected + 5.0 * expected.sqrt() + 5.0,
+            "{wrongly} of {must_print} at {fpr}"
+        );
+        let claimed = number("expected_wrongly_dropped");
+        assert!(claimed <= 1.05 * fpr * printed.len() as f64 && claimed > 0.0, "{claimed}");
+        assert!(number("memory_bytes") * 8.0 == sized.bits() as f64 && number("fill") < 0.5);
+    }
+}
+
+#[test]
+fn a_window_of_the_whole_input_drops_every_repeat() {
+    let folder = Folder::new();
+    let input = random_lines(50_000, 20_000);
+    let (first, repeated) = oracle(&input, b'\n');
+    // One in a billion: nothing is lost here.
+    folder.mayhap("dedup --window 50000 -p 1e-9").input(&input).run().ends(0).prints(&first).stays_quiet();
+    folder.write("input", &input);
+    folder.mayhap("dedup --window 50k -p 1e-9 --repeated input").run().ends(0).prints(&repeated);
+}
+
+#[test]
+fn a_window_takes_keys_and_streams_like_all_of_dedup() {
+    let folder = Folder::new();
+    let cases = [
+        ("-d, -k2", "1,a,x\n2,b,x\n3,a,y\n", "1,a,x\n2,b,x\n"),
+        ("--as u64", "1\n01\n2\n", "1\n2\n"),
+        ("-z", "a\0b\0a\0", "a\0b\0"),
+    ];
+    for (options, input, expected) in cases {
+        folder
+            .mayhap(&format!("dedup --window 100 -p 1e-9 {options}"))
+            .input(input)
+            .run()
+            .ends(0)
+            .prints(expected);
+    }
+    // Forgotten, and printed again.
+    let rounds = ["first\n", &runner::lines("", 1000), "first\nfirst\n"].concat();
+    let printed = ["first\n", &runner::lines("", 1000), "first\n"].concat();
+    folder.mayhap("dedup --window 10 -p 1e-9").input(rounds).run().ends(0).prints(printed);
+    let text = folder.mayhap("dedup --window 10 --stats").input("a\na\nb\n").run().ends(0).prints("a\nb\n");
+    text.says("mayhap: read 3, printed 2, dropped 1; expected number of wrongly dropped records ")
+        .says("; fill ");
+    for (options, text) in [
+        ("-p 1%", "--window <N>"),
+        ("--window 0", "the least is 1"),
+        ("--window many", "\"many\" is not a number"),
+        ("--window 10 -p 5", "did you mean 5% (0.05)?"),
+        ("--window 10 -p 1e-20", "at least 2^-64"),
+    ] {
+        folder.mayhap(&format!("dedup {options}")).run().ends(2).says(text);
+    }
+    folder.mayhap("dedup --window 10 --as u64").input("1\nx\n").run().ends(2).says("line 2");
+}

@@ -47,8 +47,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "shifting-association-counters", association, counters)?;
     let multiplicity = &mayhap::filters::shifting_multiplicity::FAMILY;
     write(folder, "shifting-multiplicity-counters", multiplicity, counters)?;
+    let fuse = &mayhap::filters::fuse::FAMILY;
+    write(folder, "fuse-compact", fuse, Spec::new().with_layout(Layout::Compact))?;
     let cuckoo = &mayhap::filters::cuckoo::FAMILY;
     write(folder, "cuckoo-compact", cuckoo, Spec::new().with_layout(Layout::Compact))?;
+    write(folder, "scalable-grown", &mayhap::filters::scalable::FAMILY, Spec::new())?;
+    write(folder, "windowed-aged", &mayhap::filters::windowed::FAMILY, Spec::new())?;
     let spatial = &mayhap::filters::spatial::FAMILY;
     write(folder, "spatial-16-bits", spatial, Spec::new().with_areas(300))?;
     Ok(())
@@ -73,12 +77,16 @@ fn insert(filter: &mut dyn AnyFilter, keys: &[&[u8]]) -> Result<(), Box<dyn Erro
 
 /// Writes `FOLDER/<name>-v1.mayhap` of what is asked for, at 1%, unless it is there.
 fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), Box<dyn Error>> {
-    let spec = spec.with_capacity(capacity(family)).with_fpr(0.01);
+    let spec = spec.with_capacity(capacity(name)).with_fpr(0.01);
     let digest = |index: u64| spec.hashing().digest(&KeyKind::ALL[(index % 5) as usize].key(7, index));
     let filter = match family.make {
         Make::Empty(make) => filled(make(&spec)?, name)?,
         // Each count from 1 to 40.
         Make::Counted(make) => make(&spec, &mut (0..KEYS).map(|index| (digest(index), index % 40 + 1)))?,
+        Make::FromDigests(make) => {
+            let halves: Vec<u64> = (0..KEYS).map(|index| digest(index).a).collect();
+            make(&spec, &halves, 1)?
+        }
         // 80 in the first only, 40 in both, 80 in the second only.
         Make::OfTwo(make) => {
             let digests: Vec<Digest> = (0..KEYS).map(digest).collect();
@@ -109,7 +117,9 @@ fn filled(mut filter: Box<dyn AnyFilter>, name: &str) -> Result<Box<dyn AnyFilte
         _ => 1,
     };
     let indexes = (0..rounds).flat_map(|round| (0..KEYS).filter(move |index| index % rounds >= round));
-    let keys: Vec<Vec<u8>> = indexes.map(|index| key(&*filter, index)).collect();
+    // Four times the same in a window of so many, which goes round.
+    let different = if name == "windowed-aged" { KEYS / 4 } else { KEYS };
+    let keys: Vec<Vec<u8>> = indexes.map(|index| key(&*filter, index % different)).collect();
     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     insert(&mut *filter, &keys)?;
     if family.name == "roaring" {
@@ -121,9 +131,16 @@ fn filled(mut filter: Box<dyn AnyFilter>, name: &str) -> Result<Box<dyn AnyFilte
     Ok(filter)
 }
 
-fn capacity(family: &Family) -> u64 {
-    // A bitmap needs a place for each integer. The others are full with their keys.
-    if family.name == "bitmap" { 2000 } else { KEYS }
+fn capacity(name: &str) -> u64 {
+    match name {
+        // A bitmap needs a place for each integer.
+        "bitmap" => 2000,
+        // Grows to four layers.
+        "scalable-grown" => 20,
+        "windowed-aged" => KEYS / 4,
+        // The others are full with their keys.
+        _ => KEYS,
+    }
 }
 
 /// The keys of `tests/golden.rs`: byte strings of all kinds, or integers.

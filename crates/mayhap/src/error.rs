@@ -3,6 +3,7 @@
 //! Every text is one line in lower case: what was expected, what was found and, when there is one,
 //! the way out.
 
+use alloc::string::String;
 use core::fmt;
 
 use crate::math::MAX_PROBES;
@@ -43,6 +44,13 @@ pub enum Limit {
         /// The slots that there are.
         slots: u64,
     },
+    /// There is no memory to grow.
+    Memory {
+        /// How much was asked of the allocator.
+        bytes: u64,
+    },
+    /// The filter came from bytes that were not verified, and is damaged.
+    Damaged,
     /// The key, with others that look the same, is in as often as it can be.
     Copies {
         /// How often that is.
@@ -54,6 +62,11 @@ pub enum Limit {
         area: u16,
         /// How many there are; they have the numbers from 1 on.
         areas: u16,
+    },
+    /// The filter has grown as often as it can.
+    Layers {
+        /// The layers that it has.
+        most: u64,
     },
 }
 
@@ -76,6 +89,9 @@ impl fmt::Display for Full {
                 "the filter is full: {used} of {slots} slots are taken and there is no room for this key; it was made \
                  for {capacity} keys; build a larger one"
             ),
+            Limit::Damaged => {
+                f.write_str("the filter is damaged and nothing was changed; mayhap info --verify says more")
+            }
             Limit::Copies { most } => write!(
                 f,
                 "the key is in {most} times already, or others are that look the same, and more do not fit; insert \
@@ -84,6 +100,15 @@ impl fmt::Display for Full {
             Limit::Area { area, areas } => write!(
                 f,
                 "there is no area {area}: the filter was made for the areas 1 to {areas}; build it for more"
+            ),
+            Limit::Layers { most } => write!(
+                f,
+                "the filter is full: it has grown to {most} layers, which is the limit; build one with a larger \
+                 capacity, or that grows faster"
+            ),
+            Limit::Memory { bytes } => write!(
+                f,
+                "the filter is full, and {bytes} bytes of memory to grow were asked for and not granted"
             ),
         }
     }
@@ -203,10 +228,24 @@ pub enum Mismatch {
         /// Which.
         area: u16,
     },
+    /// They have different numbers of slots, and neither is the other doubled.
+    Slots {
+        /// The one that was to change.
+        ours: u64,
+        /// The one that was to be merged into it.
+        theirs: u64,
+    },
     /// They agree, but there is no memory for the result.
     Memory {
         /// How much was asked of the allocator.
         bytes: u64,
+    },
+    /// The layers of both together would err more often than was asked for.
+    Rate {
+        /// The rate that was asked for, of the one that was to change.
+        asked: f64,
+        /// The sum of the rates of all layers.
+        sum: f64,
     },
     /// They agree, but the keys of both do not fit.
     Full(Full),
@@ -250,6 +289,11 @@ impl fmt::Display for Mismatch {
                 f,
                 "the names of area {area} differ; build both with the same labels in the same order"
             ),
+            Self::Slots { ours, theirs } => write!(
+                f,
+                "numbers of slots differ: {ours} and {theirs}, and neither is the other doubled; build both with the \
+                 same -n, or both without"
+            ),
             Self::Hashing { ours, theirs } => write!(f, "hash functions differ: {ours} and {theirs}"),
             Self::Seed { ours, theirs } => write!(f, "seeds differ: {ours:016x} and {theirs:016x}"),
             Self::Secret { ours, theirs } => {
@@ -258,6 +302,13 @@ impl fmt::Display for Mismatch {
             Self::Memory { bytes } => {
                 write!(f, "{bytes} bytes of memory are needed for the result and were not granted")
             }
+            Self::Rate { asked, sum } => write!(
+                f,
+                "the layers of both together have a false-positive rate of up to {}, and {} was asked for; build one \
+                 filter with the keys of both, or both with larger capacities",
+                Rate(*sum),
+                Rate(*asked)
+            ),
             Self::Full(full) => write!(f, "the keys of both do not fit: {full}"),
         }
     }
@@ -274,6 +325,48 @@ impl fmt::Display for CounterBits {
             Some(bits) => write!(f, "{bits} bits"),
             None => f.write_str("variable"),
         }
+    }
+}
+
+/// A static filter was not built.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// See [`SpecError`].
+    Spec(SpecError),
+    /// The keys cannot be had.
+    Source {
+        /// What the source says.
+        problem: String,
+    },
+    /// No seed gave a filter. By chance this does not happen.
+    Unsolved {
+        /// How many different keys there were.
+        keys: u64,
+        /// How many seeds were tried.
+        tries: u64,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Spec(error) => error.fmt(f),
+            Self::Source { problem } => write!(f, "the keys cannot be read: {problem}"),
+            Self::Unsolved { keys, tries } => write!(
+                f,
+                "no filter of {keys} keys was found with {tries} seeds; somebody has chosen the keys; hash with another \
+                 seed or a secret"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for BuildError {}
+
+impl From<SpecError> for BuildError {
+    fn from(e: SpecError) -> Self {
+        Self::Spec(e)
     }
 }
 
@@ -399,6 +492,18 @@ pub enum SpecError {
         /// What was asked.
         asked: u32,
     },
+    /// The fingerprints of an expanding filter do not have so many bits.
+    ExpandingFingerprint {
+        /// What was asked.
+        asked: u32,
+    },
+    /// An expanding filter does not plan for so many doublings.
+    Doublings {
+        /// What was asked.
+        asked: u32,
+        /// The most.
+        most: u32,
+    },
     /// A layout was asked of a family that has only one.
     Layout {
         /// The word for what was asked.
@@ -443,6 +548,27 @@ pub enum SpecError {
         area: u16,
         /// What is wrong with its name.
         problem: AreaNameProblem,
+    },
+    /// A scalable filter does not grow so fast.
+    Growth {
+        /// What was asked.
+        asked: u32,
+        /// The largest that is accepted.
+        limit: u32,
+    },
+    /// A scalable filter cannot tighten its rates by this.
+    Tightening {
+        /// What was asked.
+        asked: f64,
+    },
+    /// Growth or tightening was asked of a family that does not grow by layers.
+    NoLayers,
+    /// A windowed filter with so many slices for each key does not have so many generations.
+    Generations {
+        /// What was asked.
+        asked: u32,
+        /// The most that it has.
+        limit: u32,
     },
     /// So many probes do not make whole windows.
     ProbesStep {
@@ -556,6 +682,12 @@ impl fmt::Display for SpecError {
                 "fingerprints of {asked} bits were asked for; a cuckoo filter has 4 to 32, and 5 to 32 in the layout \
                  compact"
             ),
+            Self::ExpandingFingerprint { asked } => {
+                write!(f, "fingerprints of {asked} bits were asked for; an expanding filter has 4 to 50")
+            }
+            Self::Doublings { asked, most } => {
+                write!(f, "{asked} doublings were asked for; an expanding filter plans for up to {most}")
+            }
             Self::Layout { asked } => write!(
                 f,
                 "the layout {asked} was asked for, and this family has no choice of layouts; blocked and cuckoo have"
@@ -579,6 +711,20 @@ impl fmt::Display for SpecError {
                 write!(f, "{names} names were given for {areas} areas; give one to each, which may be empty")
             }
             Self::AreaName { area, problem } => write!(f, "the name of area {area} {problem}"),
+            Self::Growth { asked, limit } => write!(
+                f,
+                "a growth by {asked} was asked for; it must be 1 to {limit}, or 0 for a filter that does not grow"
+            ),
+            Self::Tightening { asked } => {
+                write!(f, "a tightening by {asked} was asked for; it must be at least 0.01 and at most 0.99")
+            }
+            Self::NoLayers => f.write_str(
+                "a growth or a tightening was asked for, and this family does not grow by layers; scalable does",
+            ),
+            Self::Generations { asked, limit } => write!(
+                f,
+                "{asked} generations were asked for; it must be 1 to {limit}, three for each slice of a key"
+            ),
             Self::ProbesStep { asked, step } => write!(
                 f,
                 "{asked} probes were asked for; with {} shifts they are a multiple of {step}",
@@ -837,7 +983,7 @@ impl fmt::Display for DecodeError {
 impl core::error::Error for DecodeError {}
 
 /// Any way of failing, for code that does not tell them apart.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Error {
     /// See [`SpecError`].
@@ -850,6 +996,8 @@ pub enum Error {
     Fold(FoldError),
     /// See [`Full`].
     Full(Full),
+    /// See [`BuildError`].
+    Build(BuildError),
     /// The family does not have the operation.
     Unsupported {
         /// The family.
@@ -884,6 +1032,7 @@ impl fmt::Display for Error {
             Self::Decode(e) => e.fmt(f),
             Self::Mismatch(e) => e.fmt(f),
             Self::Fold(e) => e.fmt(f),
+            Self::Build(e) => e.fmt(f),
             Self::Full(e) => e.fmt(f),
             Self::Unsupported { family, operation } => write!(f, "the family {family} cannot {operation}"),
             Self::UnsupportedByRule { family, rule, operation, other } => {
@@ -920,6 +1069,12 @@ impl From<Mismatch> for Error {
 impl From<FoldError> for Error {
     fn from(e: FoldError) -> Self {
         Self::Fold(e)
+    }
+}
+
+impl From<BuildError> for Error {
+    fn from(e: BuildError) -> Self {
+        Self::Build(e)
     }
 }
 

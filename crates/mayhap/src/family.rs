@@ -6,9 +6,10 @@ use core::any::Any;
 use core::num::NonZeroU16;
 
 use crate::bits::Bytes;
-use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
+use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
 use crate::hash::{Digest, Hashing, Secret};
 use crate::math::AreaRates;
+use crate::shards::DigestShards;
 use crate::spec::{CountingRule, Layout, Plan, Spec};
 use crate::traits::{
     Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract,
@@ -54,6 +55,21 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
 
     /// Its areas, where it has any.
     fn area_report(&self) -> Option<AreasReport<'_>> {
+        None
+    }
+
+    /// Its layers, oldest first, where it grows by them.
+    fn layers(&self) -> Vec<LayerReport> {
+        Vec::new()
+    }
+
+    /// What it remembers, where it forgets.
+    fn window(&self) -> Option<WindowReport> {
+        None
+    }
+
+    /// How often it has doubled, where it does.
+    fn doublings(&self) -> Option<Doublings> {
         None
     }
 
@@ -141,6 +157,8 @@ pub type MakeCounted =
 
 /// Makes a filter of the keys of two sets, in any order and as often as they like. The spec says how many there are in either.
 pub type MakeOfTwo = fn(&Spec, &[Digest], &[Digest]) -> Result<Box<dyn AnyFilter>, SpecError>;
+/// Makes a filter of all of its keys, by so many threads, whose number does not change it.
+pub type MakeFromDigests = fn(&Spec, &dyn DigestShards, usize) -> Result<Box<dyn AnyFilter>, BuildError>;
 
 /// Makes an empty filter that many threads fill.
 pub type MakeShared = fn(&Spec) -> Result<Box<dyn SharedInsert>, SpecError>;
@@ -158,6 +176,8 @@ pub enum Make {
     Counted(MakeCounted),
     /// With all keys of two sets, since what is stored of a key is which of them it is in.
     OfTwo(MakeOfTwo),
+    /// Of all its keys at once, by so many threads.
+    FromDigests(MakeFromDigests),
 }
 
 /// One family: one static in its own file, one line in [`FAMILIES`](crate::registry::FAMILIES).
@@ -237,6 +257,8 @@ pub enum Guarantee {
     NoFalseNegatives,
     /// "No" is certain as long as only keys were removed that were in.
     NoFalseNegativesIfDeletesValid,
+    /// "No" is certain for the last keys that were inserted, as many as the capacity. Older ones are forgotten.
+    NoFalseNegativesInWindow,
     /// "No" may be wrong.
     FalseNegativesPossible,
 }
@@ -249,6 +271,9 @@ impl Guarantee {
             Self::Exact => "exact",
             Self::NoFalseNegatives => "no false negatives",
             Self::NoFalseNegativesIfDeletesValid => "no false negatives if only present keys were removed",
+            Self::NoFalseNegativesInWindow => {
+                "no false negatives among the last keys, as many as the capacity"
+            }
             Self::FalseNegativesPossible => "false negatives possible",
         }
     }
@@ -280,10 +305,11 @@ pub struct Report {
 }
 
 impl Report {
-    /// Whether more keys are in than it was made for, so that the rate is above the one asked for.
+    /// Whether more keys are in than it was made for, so that the rate is above the one asked for. Never, if it is
+    /// exact or forgets.
     #[must_use]
     pub fn over_capacity(&self) -> bool {
-        self.guarantee != Guarantee::Exact
+        !matches!(self.guarantee, Guarantee::Exact | Guarantee::NoFalseNegativesInWindow)
             && self.estimated_len.is_none_or(|len| len > 1.01 * self.capacity as f64 + 10.0)
     }
 }
@@ -359,6 +385,46 @@ pub struct AreaReport<'a> {
     pub expected: AreaRates,
     /// What the cells say: a posteriori.
     pub now: AreaRates,
+}
+
+/// One layer of a filter that grows by them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LayerReport {
+    /// The number of keys it was made for.
+    pub capacity: u64,
+    /// How many it has taken.
+    pub keys: u64,
+    /// Its bits.
+    pub bits: u64,
+    /// Positions per key.
+    pub probes: u32,
+    /// The share of its bits that are set.
+    pub fill: f64,
+    /// Its false-positive rate as it is.
+    pub fpr_now: f64,
+}
+
+/// What a filter that forgets remembers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WindowReport {
+    /// At least so many keys: those that were inserted last.
+    pub remembered: u64,
+    /// A key that was inserted before so many others is forgotten: it is admitted as one that never came. Between the
+    /// two it is admitted with a chance that halves with each generation.
+    pub forgotten: u64,
+    /// So many keys are forgotten at once.
+    pub generation: u64,
+    /// The slices that the bits are divided into.
+    pub slices: u32,
+}
+
+/// How often a filter has doubled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Doublings {
+    /// How often it did.
+    pub made: u32,
+    /// How often it can, and still keep the rate that was asked for.
+    pub planned: u32,
 }
 
 /// A filter as it stands in a file: header, payload, sections.

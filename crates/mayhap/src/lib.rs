@@ -32,6 +32,10 @@
 //! | two sets, and the question is which | [`ShiftingAssociation`] | one load where two filters take two, and nearly all answers clear |
 //! | counts up to 57, known beforehand | [`ShiftingMultiplicity`] | a bit at a distance in place of counters |
 //! | keys that leave again | [`Cuckoo`] | removes; 10.5 bits per key at 1%, 13.7 at 0.1% |
+//! | a set that is known and stays as it is | [`Fuse`] | 9.0 bits per key at 0.4%; no inserts |
+//! | keys of any kind, their number unknown | [`Scalable`] | grows, and keeps its rate |
+//! | a stream without end: was it among the last W? | [`Windowed`] | forgets older keys; 20.4 bits per key at 1% |
+//! | keys of whom nobody knows how many | [`Expanding`] | doubles as they come, and keeps its rate and its speed |
 //!
 //! # The road of a key
 //!
@@ -62,24 +66,29 @@ pub mod limit;
 pub mod math;
 pub mod probing;
 pub mod registry;
+pub mod shards;
 mod simd;
 pub mod spec;
 pub mod traits;
 pub mod wire;
 
-pub use error::{DecodeError, Error, FoldError, Full, Limit, Mismatch, SpecError};
-pub use family::{AnyFilter, Combine, Family, Report, Slots, combine, encode, encode_with};
+pub use error::{BuildError, DecodeError, Error, FoldError, Full, Limit, Mismatch, SpecError};
+pub use family::{AnyFilter, Combine, Doublings, Family, Report, Slots, combine, encode, encode_with};
 pub use filters::blocked::{AtomicBlocked, Blocked};
 pub use filters::bloom::{AtomicBloom, Bloom, Measured};
 pub use filters::counting::Counting;
 pub use filters::cuckoo::Cuckoo;
 pub use filters::dleft::Dleft;
 pub use filters::exact::Exact;
+pub use filters::expanding::Expanding;
+pub use filters::fuse::Fuse;
+pub use filters::scalable::Scalable;
 pub use filters::shifting::Shifting;
 pub use filters::shifting_association::{Association, ShiftingAssociation};
 pub use filters::shifting_multiplicity::ShiftingMultiplicity;
 pub use filters::spatial::Spatial;
 pub use filters::spectral::Spectral;
+pub use filters::windowed::Windowed;
 pub use hash::{Digest, Hashing, Key, Secret};
 pub use probing::{Positions, positions};
 pub use registry::{family, open};

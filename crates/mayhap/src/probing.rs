@@ -16,7 +16,7 @@ use crate::hash::Digest;
 use crate::math::MAX_PROBES;
 
 /// 2^64 divided by the golden ratio, odd: spreads small integers over all 64 bits.
-const PHI: u64 = 0x9E37_79B9_7F4A_7C15;
+pub(crate) const PHI: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The rule from digest to positions, by its id on disk. Foreign rules get ids of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +34,19 @@ pub enum Probing {
     Dleft,
     /// Two buckets and a fingerprint, from the digest's first half; the family `cuckoo`.
     Cuckoo,
+    /// [`positions`] of a digest that is changed by the number of each layer; the family `scalable`.
+    Layered,
+    /// [`positions`], one in each slice; the family `windowed`.
+    Sliced,
     /// Offsets, then places at which windows start, each one value of the rule [`Scaled`](Probing::Scaled); the family
     /// `shifting`.
     Shifting,
     /// Two offsets, the second beyond the first, then places; the family `shifting-association`.
     ShiftingAssociation,
+    /// A place in each of several segments, and a fingerprint, from the digest's first half; the family `fuse`.
+    Fuse,
+    /// A quotient and a fingerprint, from neighbouring bits of the digest; the family `expanding`.
+    Expanding,
 }
 
 impl Probing {
@@ -52,8 +60,12 @@ impl Probing {
             Self::Split => 3,
             Self::Dleft => 8,
             Self::Cuckoo => 9,
+            Self::Layered => 10,
+            Self::Sliced => 16,
             Self::Shifting => 13,
             Self::ShiftingAssociation => 14,
+            Self::Fuse => 17,
+            Self::Expanding => 11,
         }
     }
 
@@ -67,8 +79,12 @@ impl Probing {
             3 => Some(Self::Split),
             8 => Some(Self::Dleft),
             9 => Some(Self::Cuckoo),
+            10 => Some(Self::Layered),
+            16 => Some(Self::Sliced),
             13 => Some(Self::Shifting),
             14 => Some(Self::ShiftingAssociation),
+            17 => Some(Self::Fuse),
+            11 => Some(Self::Expanding),
             _ => None,
         }
     }

@@ -3,10 +3,10 @@
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
-use crate::bits::{BEHIND, MAX_WIDTH, OutOfMemory, SLOTS, WINDOW, Width, bucket_bits};
+use crate::bits::{BEHIND, BLOCK, MAX_WIDTH, OVERHEAD, OutOfMemory, SLOTS, WINDOW, Width, bucket_bits};
 use crate::error::SpecError;
 use crate::hash::Hashing;
-use crate::math::{self, BlockShape, MAX_PROBES, ProbesRule};
+use crate::math::{self, BlockShape, MAX_PROBES, ProbesRule, WINDOWED_GENERATIONS};
 
 /// The most keys that a filter may be planned for: 2^48, 281 million million.
 pub const MAX_CAPACITY: u64 = 1 << 48;
@@ -41,8 +41,11 @@ pub struct Spec {
     counter_bits: Option<u32>,
     counting_rule: Option<CountingRule>,
     areas: Option<u32>,
+    growth: Option<u32>,
+    tightening: Option<f64>,
     shifts: Option<u32>,
     max_count: Option<u32>,
+    doublings: Option<u32>,
     hashing: Hashing,
 }
 
@@ -210,6 +213,21 @@ impl Spec {
         self
     }
 
+    /// Asks for layers that have room for so many times the keys of the one before, of a family that grows by them.
+    /// 1 makes all layers equal; 0 makes a filter that does not grow, and says when it is full.
+    #[must_use]
+    pub const fn with_growth(mut self, growth: u32) -> Self {
+        self.growth = Some(growth);
+        self
+    }
+
+    /// Asks for layers whose rates are so many times that of the one before, of a family that grows by them.
+    #[must_use]
+    pub const fn with_tightening(mut self, tightening: f64) -> Self {
+        self.tightening = Some(tightening);
+        self
+    }
+
     /// Asks for so many offsets per window, of the family `shifting`.
     #[must_use]
     pub const fn with_shifts(mut self, shifts: u32) -> Self {
@@ -221,6 +239,13 @@ impl Spec {
     #[must_use]
     pub const fn with_max_count(mut self, count: u32) -> Self {
         self.max_count = Some(count);
+        self
+    }
+
+    /// Asks that the rate be kept through so many doublings, of a family that doubles.
+    #[must_use]
+    pub const fn with_doublings(mut self, doublings: u32) -> Self {
+        self.doublings = Some(doublings);
         self
     }
 
@@ -279,6 +304,10 @@ impl Spec {
         }
         if let Some(asked) = self.probes.filter(|k| !(1..=MAX_PROBES).contains(k)) {
             return Err(SpecError::Probes { asked });
+        }
+        // The family that has layers looks at these first, and asks for the rest without them.
+        if self.growth.is_some() || self.tightening.is_some() {
+            return Err(SpecError::NoLayers);
         }
         Ok(())
     }
@@ -632,6 +661,111 @@ impl Spec {
     }
 }
 
+/// The capacity that an expanding filter starts with where nobody said one.
+pub const EXPANDING_CAPACITY: u64 = 1024;
+
+/// The doublings through which an expanding filter keeps its rate, where nobody said how many: from a thousand keys to a
+/// thousand million.
+pub const EXPANDING_DOUBLINGS: u32 = 20;
+
+/// The most doublings that an expanding filter plans for.
+pub(crate) const EXPANDING_MOST_DOUBLINGS: u32 = 48;
+
+/// The lengths of an expanding filter's fingerprints. Of `f` bits, the keys of each doubling that is `f` back or more take
+/// 1 of `2^(f + 1)` slots for good, wherever the filter has got to. With 4 bits half of all slots are taken so after 20
+/// doublings; with fewer it would soon double without getting room.
+pub(crate) const EXPANDING_WIDTHS: RangeInclusive<u32> = 4..=50;
+
+impl Spec {
+    /// Solves for what was not asked, for an expanding filter: its fingerprints are as long as the rate and the planned
+    /// doublings need, and its slots as many as it starts with.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(1024, 0.01).expanding()?;
+    /// assert_eq!((sized.slots, sized.fingerprint_bits, sized.doublings), (1152, 10, 20));
+    /// assert!(sized.fpr <= 0.01); // just before the 21st doubling
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn expanding(&self) -> Result<ExpandingSize, SpecError> {
+        self.check()?;
+        self.no_layout()?;
+        self.no_counters()?;
+        if let Some(asked) = self.probes {
+            return Err(SpecError::NoProbes { asked });
+        }
+        let doublings = self.doublings.unwrap_or(EXPANDING_DOUBLINGS);
+        if doublings > EXPANDING_MOST_DOUBLINGS {
+            return Err(SpecError::Doublings { asked: doublings, most: EXPANDING_MOST_DOUBLINGS });
+        }
+        let size = |slots: u64, fingerprint_bits: u32| {
+            let fpr = math::expanding_fpr(fingerprint_bits, doublings, math::EXPANDING_LOAD);
+            let (capacity, fpr_asked) = (math::expanding_capacity(slots), self.fpr.unwrap_or(fpr));
+            ExpandingSize { capacity, slots, fingerprint_bits, doublings, fpr_asked, fpr }
+        };
+        let least = *EXPANDING_WIDTHS.start();
+        let needed = self.fpr.map(|p| math::expanding_fingerprint(p, doublings).max(least));
+        if let Some((asked, _)) = self.fpr.zip(needed).filter(|(_, bits)| !EXPANDING_WIDTHS.contains(bits)) {
+            let least = math::expanding_fpr(*EXPANDING_WIDTHS.end(), doublings, math::EXPANDING_LOAD);
+            return Err(SpecError::FprBelow { asked, least });
+        }
+        let size = match (self.capacity, self.bits, needed) {
+            (Some(n), None, Some(width)) => size(math::expanding_slots(n), width),
+            // The longest fingerprints that fit.
+            (Some(n), Some(bits), needed) => {
+                let slots = math::expanding_slots(n);
+                let smallest = size(slots, needed.unwrap_or(least)).bits();
+                if smallest > bits {
+                    return Err(SpecError::Unreachable { bits, needed: smallest });
+                }
+                let fit = bits / slots - u64::from(1 + OVERHEAD);
+                size(slots, fit.min((*EXPANDING_WIDTHS.end()).into()) as u32)
+            }
+            (None, Some(bits), Some(width)) => {
+                let least = size(BLOCK as u64, width);
+                match bits / least.bits() {
+                    0 => return Err(SpecError::Unreachable { bits, needed: least.bits() }),
+                    blocks => size(blocks * BLOCK as u64, width),
+                }
+            }
+            _ => return Err(SpecError::Incomplete),
+        };
+        match size.bits() {
+            asked if asked > MAX_BITS => Err(SpecError::Bits { asked, limit: MAX_BITS }),
+            _ => Ok(size),
+        }
+    }
+}
+
+/// The numbers of an expanding filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExpandingSize {
+    /// The number of keys that it takes before it doubles.
+    pub capacity: u64,
+    /// Its slots, a multiple of 64.
+    pub slots: u64,
+    /// Bits of a new key's fingerprint.
+    pub fingerprint_bits: u32,
+    /// The doublings through which the rate is kept.
+    pub doublings: u32,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate after all those doublings, when it is full again.
+    pub fpr: f64,
+}
+
+impl ExpandingSize {
+    /// The bits of all slots, with what lies beside them.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.slots.saturating_mul((self.fingerprint_bits + 1 + OVERHEAD) as u64)
+    }
+}
+
 /// The numbers of a d-left filter, all known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DleftSize {
@@ -715,6 +849,81 @@ pub struct SpectralSize {
     /// The rate that these integers give at capacity: of false positives, and of wrong estimates by minimum
     /// selection.
     pub fpr: f64,
+}
+
+impl Spec {
+    /// Solves for what was not asked, for a binary fuse filter: its fingerprints are as long as the rate needs, or the bits
+    /// allow. Three places per key in the layout `fastest`, which is the default, and four in `compact`.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn fuse(&self) -> Result<FuseSize, SpecError> {
+        self.check()?;
+        self.no_counters()?;
+        if let Some(asked) = self.probes {
+            return Err(SpecError::NoProbes { asked });
+        }
+        let ways = if self.layout == Some(Layout::Compact) { 4 } else { 3 };
+        let capacity = self.capacity.ok_or(SpecError::Incomplete)?;
+        let sized = |width: u32| {
+            let fpr = math::fuse_fpr(width, capacity);
+            FuseSize { capacity, width, ways, fpr_asked: self.fpr.unwrap_or(fpr), fpr }
+        };
+        let mut sizes = FuseSize::WIDTHS.map(sized);
+        // Who asks for 2^-8 means 8 bits, although equal digests add a little.
+        let granted = |size: &FuseSize| self.fpr.is_none_or(|p| size.fpr <= p * (1.0 + 1e-6));
+        let size = match (self.bits, self.fpr) {
+            (Some(bits), _) => {
+                let best = sizes.clone().rfind(|size| size.bits() <= bits).filter(granted);
+                let mut needed = || sizes.find(granted).map_or(MAX_BITS, |size| size.bits());
+                best.ok_or_else(|| SpecError::Unreachable { bits, needed: needed() })?
+            }
+            (None, Some(asked)) => {
+                let least = sizes.clone().map(|size| size.fpr).fold(1.0, f64::min);
+                sizes.find(granted).ok_or(SpecError::FprBelow { asked, least })?
+            }
+            (None, None) => return Err(SpecError::Incomplete),
+        };
+        match size.bits() {
+            asked if asked > MAX_BITS => Err(SpecError::Bits { asked, limit: MAX_BITS }),
+            _ => Ok(size),
+        }
+    }
+}
+
+/// The numbers of a binary fuse filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FuseSize {
+    /// The number of different keys it is made of.
+    pub capacity: u64,
+    /// Bits per fingerprint.
+    pub width: u32,
+    /// Places per key: 3 or 4.
+    pub ways: u32,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate that these integers give.
+    pub fpr: f64,
+}
+
+impl FuseSize {
+    /// The lengths that fingerprints have.
+    pub(crate) const WIDTHS: RangeInclusive<u32> = 4..=32;
+
+    /// Bits of all fingerprints together, if the shards have the same number of keys.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        let shards = 1 << math::shard_bits(self.capacity);
+        let (log, segments) = math::fuse_segments(self.capacity.div_ceil(shards), self.ways);
+        let slots = (segments + u64::from(self.ways) - 1) << log;
+        shards * slots.next_multiple_of(64) * u64::from(self.width)
+    }
+
+    /// Four places per key are `compact`, three `fastest`.
+    #[must_use]
+    pub const fn layout(&self) -> Layout {
+        if self.ways == 4 { Layout::Compact } else { Layout::Fastest }
+    }
 }
 
 /// The lengths that fingerprints have: semi-sorting takes their upper 4 bits, and must leave one.
@@ -802,6 +1011,254 @@ fn at_least_one(capacity: u64, bits: u64, needed: impl FnOnce() -> u64) -> Resul
 /// The rate of a half-full filter: 2^-k.
 fn half_full(probes: u32) -> f64 {
     libm::exp2(-f64::from(probes))
+}
+
+/// Twice the keys in each layer: modest growth. Four for fast growth takes more room on average.
+const DEFAULT_GROWTH: u32 = 2;
+
+/// The flat optimum of the memory, averaged over the numbers of keys that a filter ends with: Almeida et al. 2007.
+const DEFAULT_TIGHTENING: f64 = 0.85;
+
+/// As RedisBloom's limit on EXPANSION.
+pub(crate) const MAX_GROWTH: u32 = 32_768;
+
+/// The lowest rate that may be asked of a scalable filter. The rates of its layers are lower and fall without end, but
+/// their probes end at 64.
+pub const SCALABLE_MIN_FPR: f64 = 1e-12;
+
+impl Spec {
+    /// The parameters of RedisBloom's `BF.RESERVE` for a scalable filter: half of the rate for the first layer, each
+    /// further one half of the one before, and so many times its keys (EXPANSION, 2 by default). 0 stands for
+    /// NONSCALING, which has one layer with the whole rate.
+    ///
+    /// ```
+    /// use mayhap::{Scalable, Spec};
+    ///
+    /// let mut seen = Scalable::from_spec(&Spec::redisbloom(100, 0.01, 0))?;
+    /// while seen.insert(seen.inserted().unwrap_or(0)).is_ok() {}
+    /// assert!(seen.inserted() >= Some(100)); // full, and as it was
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    #[must_use]
+    pub fn redisbloom(capacity: u64, fpr: f64, expansion: u32) -> Self {
+        Self::sized(capacity, fpr).with_growth(expansion).with_tightening(0.5)
+    }
+
+    /// Solves for what was not asked, for a scalable filter and its first layer. Bits are those of that layer.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(10_000, 0.02).with_tightening(0.5).scalable()?;
+    /// assert_eq!((sized.layer_fpr, sized.probes, sized.bits), (0.01, 7, 100_989)); // 7 * 10,000 / ln 2
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn scalable(&self) -> Result<ScalableSize, SpecError> {
+        let asked = Self { growth: None, tightening: None, ..*self };
+        asked.check()?;
+        asked.no_layout()?;
+        asked.no_counters()?;
+        if let Some(asked) = self.probes {
+            return Err(SpecError::NoProbes { asked });
+        }
+        let growth = self.growth.unwrap_or(DEFAULT_GROWTH);
+        if growth > MAX_GROWTH {
+            return Err(SpecError::Growth { asked: growth, limit: MAX_GROWTH });
+        }
+        let tightening = self.tightening.unwrap_or(DEFAULT_TIGHTENING);
+        if !(0.01..=0.99).contains(&tightening) {
+            return Err(SpecError::Tightening { asked: tightening });
+        }
+        if let Some(asked) = self.fpr.filter(|&p| p < SCALABLE_MIN_FPR) {
+            return Err(SpecError::FprBelow { asked, least: SCALABLE_MIN_FPR });
+        }
+        let share = first_share(growth, tightening);
+        let probes = |p: f64| math::bloom_probes(p * share, ProbesRule::Up);
+        let (capacity, probes) = match (self.capacity, self.bits, self.fpr) {
+            (Some(n), None, Some(p)) => (n, probes(p)),
+            (Some(n), Some(m), p) => {
+                // Without a rate, as many as the bits give, but enough for a rate below 1.
+                let least = p.map_or_else(|| probes(1.0 - f64::EPSILON), probes);
+                let fits = |k: &u32| layer_bits(n, *k) <= m;
+                let most = p.map_or(MAX_PROBES, probes);
+                let found = (least..=most).rev().find(fits);
+                (n, found.ok_or_else(|| SpecError::Unreachable { bits: m, needed: layer_bits(n, least) })?)
+            }
+            (None, Some(m), Some(p)) => {
+                let k = probes(p);
+                let fits = math::bloom_capacity_for_probes(m, half_full(k), k);
+                (at_least_one(fits, m, || layer_bits(1, k))?, k)
+            }
+            _ => return Err(SpecError::Incomplete),
+        };
+        let bits = layer_bits(capacity, probes);
+        if bits > MAX_BITS {
+            return Err(SpecError::Bits { asked: bits, limit: MAX_BITS });
+        }
+        let fpr_asked = self.fpr.unwrap_or(half_full(probes) / share);
+        let fpr = math::bloom_fpr(bits, capacity as f64, probes);
+        let layer_fpr = fpr_asked * share;
+        Ok(ScalableSize { capacity, bits, probes, growth, tightening, fpr_asked, layer_fpr, fpr })
+    }
+}
+
+/// The share of the asked rate that the first layer gets; 1 if it stays the only one.
+fn first_share(growth: u32, tightening: f64) -> f64 {
+    if growth == 0 { 1.0 } else { 1.0 - tightening }
+}
+
+/// Bits of a layer for so many keys that is half full with them: `n k / ln 2`.
+pub(crate) fn layer_bits(capacity: u64, probes: u32) -> u64 {
+    math::bloom_bits_for_probes(capacity, half_full(probes), probes)
+}
+
+/// The numbers of a scalable filter and of its first layer, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScalableSize {
+    /// The number of keys that its first layer is made for.
+    pub capacity: u64,
+    /// The bits of that layer.
+    pub bits: u64,
+    /// Its positions per key.
+    pub probes: u32,
+    /// Each further layer has room for so many times the keys of the one before; 0 if there is none.
+    pub growth: u32,
+    /// And so many times its rate.
+    pub tightening: f64,
+    /// The rate that was asked for: of all layers together, however many there will be.
+    pub fpr_asked: f64,
+    /// The share of it that the first layer may have.
+    pub layer_fpr: f64,
+    /// The rate that the first layer has at capacity.
+    pub fpr: f64,
+}
+
+impl Spec {
+    /// Solves for what was not asked, for a windowed filter: the slices and generations that take the fewest bits.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(1_000_000, 0.01).windowed()?;
+    /// assert_eq!((sized.probes, sized.generations, sized.generation), (10, 24, 41_667));
+    /// assert!(sized.fpr <= 0.01 && sized.bits() < 20_500_000);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn windowed(&self) -> Result<WindowedSize, SpecError> {
+        self.check()?;
+        self.no_layout()?;
+        self.no_counters()?;
+        if let Some(asked) = self.probes {
+            return Err(SpecError::NoProbes { asked });
+        }
+        // 64 slices for a key keep every rate that may be asked for.
+        let smallest = |n: u64, p: f64| WindowedSize::smallest(n, p).ok_or(SpecError::Fpr { asked: p });
+        let size = match (self.capacity, self.bits, self.fpr) {
+            (Some(n), None, Some(p)) => smallest(n, p)?,
+            (Some(n), Some(bits), None) => {
+                let all =
+                    (1..=MAX_PROBES).flat_map(|k| (1..).zip(math::windowed_fprs(k)).map(move |l| (k, l)));
+                let sizes =
+                    || all.clone().map(|(k, (l, fpr))| WindowedSize { fpr, ..WindowedSize::of(n, k, l) });
+                let fits = sizes().filter(|size| size.bits() <= bits);
+                let best = fits.min_by(|one, other| one.fpr.total_cmp(&other.fpr));
+                let needed = || sizes().map(|size| size.bits()).min().unwrap_or(MAX_BITS);
+                best.ok_or_else(|| SpecError::Unreachable { bits, needed: needed() })?
+            }
+            (Some(n), Some(bits), Some(p)) => {
+                let size = smallest(n, p)?;
+                if size.bits() > bits {
+                    return Err(SpecError::Unreachable { bits, needed: size.bits() });
+                }
+                size
+            }
+            (None, Some(bits), Some(p)) => {
+                let needed = smallest(1, p)?.bits();
+                // The most keys that fit, by halving the range.
+                let fits = |n: u64| WindowedSize::smallest(n, p).filter(|size| size.bits() <= bits);
+                let (mut fit, mut too_many) = (0, bits + 1);
+                while too_many - fit > 1 {
+                    let middle = fit + (too_many - fit) / 2;
+                    if fits(middle).is_some() { fit = middle } else { too_many = middle }
+                }
+                let found = if fit == 0 { None } else { fits(fit) };
+                found.ok_or(SpecError::Unreachable { bits, needed })?
+            }
+            _ => return Err(SpecError::Incomplete),
+        };
+        if size.bits() > MAX_BITS {
+            return Err(SpecError::Bits { asked: size.bits(), limit: MAX_BITS });
+        }
+        let WindowedSize { probes, generations, generation, slice_bits, .. } = size;
+        let fpr = math::windowed_fpr(probes, generations, generation, slice_bits);
+        Ok(WindowedSize { fpr_asked: self.fpr.unwrap_or(fpr), fpr, ..size })
+    }
+}
+
+/// The numbers of a windowed filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WindowedSize {
+    /// The number of keys that it remembers at least.
+    pub capacity: u64,
+    /// Slices that each key is in.
+    pub probes: u32,
+    /// Generations that are remembered in full.
+    pub generations: u32,
+    /// Keys of a generation.
+    pub generation: u64,
+    /// Bits of each slice; a multiple of 64.
+    pub slice_bits: u64,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at the end of a generation, when it is highest.
+    pub fpr: f64,
+}
+
+impl WindowedSize {
+    /// A filter for the last `capacity` keys with so many slices for each, and so many generations. Its rates are not
+    /// computed.
+    fn of(capacity: u64, probes: u32, generations: u32) -> Self {
+        let generation = capacity.div_ceil(generations.into());
+        let slice_bits = math::windowed_slice_bits(probes, generation);
+        Self { capacity, probes, generations, generation, slice_bits, fpr_asked: 1.0, fpr: 1.0 }
+    }
+
+    /// The one with the fewest bits that keeps a rate; `None` if none does.
+    fn smallest(capacity: u64, fpr: f64) -> Option<Self> {
+        let mut best: Option<Self> = None;
+        for probes in 1..=MAX_PROBES {
+            // No number of generations takes fewer bits than this. Most slices per key are ruled out by it.
+            let most = WINDOWED_GENERATIONS * probes;
+            let least = u64::from(probes + 1).saturating_mul(Self::of(capacity, probes, most).slice_bits);
+            let half_full = capacity as f64 * f64::from(probes) / core::f64::consts::LN_2;
+            let least = least.max((half_full * f64::from(probes + most) / f64::from(most)) as u64);
+            if best.is_some_and(|best| best.bits() <= least) {
+                continue;
+            }
+            let keeping = math::windowed_fprs(probes).take_while(|&rate| rate <= fpr).zip(1..);
+            let sizes = keeping.map(|(_, generations)| Self::of(capacity, probes, generations));
+            best = best.into_iter().chain(sizes).min_by_key(Self::bits);
+        }
+        best
+    }
+
+    /// The slices: those of a key, and one more for each generation that is remembered.
+    #[must_use]
+    pub const fn slices(&self) -> u32 {
+        self.probes + self.generations
+    }
+
+    /// The bits of all slices together.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.slice_bits.saturating_mul(self.slices() as u64)
+    }
 }
 
 impl From<OutOfMemory> for SpecError {

@@ -13,8 +13,8 @@ use mayhap::family::{Capabilities, Guarantee, Make};
 use mayhap::registry::{self, FAMILIES, METADATA};
 use mayhap::wire::{Flags, Frame, Header, PAGE, Summing, Verify, checksum, mark_writing};
 use mayhap::{
-    AnyFilter, Bloom, Combine, DecodeError, Digest, Error, Family, Full, Hashing, Insertion, Labels, Limit,
-    Mismatch, Report, Secret, Spec, SpecError, combine, encode, encode_with, open,
+    AnyFilter, Bloom, BuildError, Combine, DecodeError, Digest, Error, Family, Full, Hashing, Insertion,
+    Labels, Limit, Mismatch, Report, Secret, Spec, SpecError, combine, encode, encode_with, open,
 };
 use mayhap_eval::{KeyKind, Random};
 
@@ -25,7 +25,15 @@ fn make_as(family: &Family, spec: &Spec) -> Result<Box<dyn AnyFilter>, SpecError
         Make::Empty(make) => make(spec),
         Make::Counted(make) => make(spec, &mut std::iter::empty()),
         Make::OfTwo(make) => make(spec, &[], &[]),
+        Make::FromDigests(make) => make(spec, &Vec::new(), 1).map_err(spec_error),
         _ => panic!("{}: another way to be made", family.name),
+    }
+}
+
+fn spec_error(error: BuildError) -> SpecError {
+    match error {
+        BuildError::Spec(error) => error,
+        other => panic!("{other}"),
     }
 }
 
@@ -35,6 +43,10 @@ fn make_with(family: &Family, spec: &Spec, keys: &[Vec<u8>]) -> Box<dyn AnyFilte
     let digests: Vec<Digest> = keys.iter().map(|key| spec.hashing().digest(key)).collect();
     let made = match family.make {
         Make::Counted(make) => make(spec, &mut digests.iter().map(|&digest| (digest, 1))),
+        Make::FromDigests(make) => {
+            let halves: Vec<u64> = digests.iter().map(|digest| digest.a).collect();
+            make(spec, &halves, 1).map_err(spec_error)
+        }
         Make::OfTwo(make) => make(spec, &digests[..2 * keys.len() / 3], &digests[keys.len() / 3..]),
         _ => make_as(family, spec).map(|mut filter| {
             insert(&mut *filter, keys);
@@ -61,6 +73,20 @@ fn takes_integers(family: &Family) -> bool {
 /// number of keys.
 fn has_slots(family: &Family) -> bool {
     make(family, 1).slots().is_some()
+}
+
+/// Whether a family forgets all but the last keys, so that more than its capacity make no false positives but denials.
+fn forgets(family: &Family) -> bool {
+    make(family, 1).report().guarantee == Guarantee::NoFalseNegativesInWindow
+}
+
+/// The keys that a filter may not deny after all of these: all, or as many as it remembers.
+fn undeniable<'a>(filter: &dyn AnyFilter, keys: &'a [Vec<u8>]) -> &'a [Vec<u8>] {
+    if forgets(filter.family()) {
+        let kept = usize::try_from(filter.report().capacity).unwrap_or(usize::MAX);
+        return &keys[keys.len().saturating_sub(kept)..];
+    }
+    keys
 }
 
 /// Key number `index` for a family. Different numbers give different keys.
@@ -148,7 +174,7 @@ fn answers(filter: &dyn AnyFilter, family: &Family, indexes: Range<u64>) -> Vec<
 
 /// Families whose bytes depend on the order of the inserts, so that merging does not equal inserting both. All others
 /// are held to the same bytes.
-const ORDERED: &[&str] = &["spectral", "dleft", "cuckoo"];
+const ORDERED: &[&str] = &["spectral", "dleft", "cuckoo", "scalable", "windowed"];
 
 fn each_family(mut test: impl FnMut(&'static Family)) {
     for family in FAMILIES {
@@ -209,7 +235,11 @@ fn a_plan_is_what_is_built() {
     each_family(|family| {
         for (capacity, fpr) in [(1, 0.5), (10, 0.01), (1000, 0.001), (12_345, 0.03)] {
             let spec = Spec::sized(capacity, fpr);
-            let (plan, report) = ((family.plan)(&spec).unwrap(), make_as(family, &spec).unwrap().report());
+            let built = match family.make {
+                Make::Empty(make) => make(&spec),
+                _ => Ok(make_with(family, &spec, &keys(family, 0..capacity))),
+            };
+            let (plan, report) = ((family.plan)(&spec).unwrap(), built.unwrap().report());
             assert_eq!(plan.capacity, report.capacity);
             assert_eq!(plan.probes, report.probes);
             assert_eq!(plan.fpr_asked, report.fpr_asked);
@@ -301,7 +331,7 @@ fn no_key_that_is_in_is_ever_denied() {
         let mut filter = filled(family, count, 0..count);
         assert!(holds_all(&*filter, &keys(family, 0..count)));
         assert_eq!(filter.report().inserted, Some(count));
-        if has_slots(family) {
+        if has_slots(family) && !family.can.grows {
             // Until there is no room: nobody is lost, and the refused key changes nothing.
             let mut held = count;
             let refused = loop {
@@ -327,14 +357,25 @@ fn no_key_that_is_in_is_ever_denied() {
             assert_eq!(filter.report().inserted, Some(held));
             assert!(filter.report().over_capacity());
         } else if !takes_integers(family) {
-            // Three times as many as it was made for: more errors, but no denial.
+            // Three times as many as it was made for: more errors, unless it grows, but no denial.
             if takes_keys(family) {
                 insert(&mut *filter, &keys(family, count..3 * count));
             } else {
                 filter = filled(family, count, 0..3 * count);
             }
-            assert!(holds_all(&*filter, &keys(family, 0..3 * count)));
-            assert_eq!(filter.report().over_capacity(), !family.can.exact);
+            let all = keys(family, 0..3 * count);
+            assert!(holds_all(&*filter, undeniable(&*filter, &all)));
+            let keeps_its_rate = family.can.exact
+                || family.can.grows
+                || forgets(family)
+                || matches!(family.make, Make::FromDigests(_));
+            assert_eq!(filter.report().over_capacity(), !keeps_its_rate);
+            if forgets(family) {
+                // Older than what it holds anything of, only by chance: 1% of 10,000, where more than 160 have a
+                // chance below 1e-8.
+                let gone = answers(&*filter, family, 0..count).iter().filter(|&&hit| hit).count();
+                assert!(filter.window().unwrap().forgotten < 2 * count && gone <= 160, "{gone}");
+            }
         }
     });
 }
@@ -593,7 +634,8 @@ fn merging_equals_inserting_both() {
         } else {
             combine(&mut *ours, &*again, Combine::Union).unwrap();
         }
-        assert!(uncounted(&*ours) == all || family.can.counts);
+        // Copies of a fingerprint are not counted in `expanding`, but they are there.
+        assert!(uncounted(&*ours) == all || family.can.counts || family.name == "expanding");
         assert!(holds_all(&*ours, &keys(family, 0..1000)));
     });
 }
@@ -639,6 +681,9 @@ fn subtracting_removes_what_the_other_has() {
 #[test]
 fn removing_undoes_inserting() {
     each_family(|family| {
+        if !takes_keys(family) {
+            return;
+        }
         let mut filter = filled(family, 1000, 0..600);
         if filter.as_remove().is_none() {
             return;
@@ -809,6 +854,9 @@ fn a_file_gives_the_same_answers_report_and_bytes() {
 #[test]
 fn bytes_do_not_depend_on_the_order_of_inserts() {
     each_family(|family| {
+        if !takes_keys(family) {
+            return;
+        }
         if ORDERED.contains(&family.name) {
             return;
         }
@@ -970,7 +1018,7 @@ fn use_it(filter: &mut dyn AnyFilter, family: &Family) {
     filter.contains_keys(&slices(&keys), &mut hits);
     let mut outcomes = Vec::new();
     let inserted = filter.insert_keys(&slices(&keys), &mut outcomes);
-    assert!(inserted.is_err() || holds_all(filter, &keys));
+    assert!(inserted.is_err() || holds_all(filter, undeniable(filter, &keys)));
     let digests = digests(filter, &keys);
     if let Some(label) = filter.as_label_mut() {
         let highest = NonZeroU16::new(label.areas()).unwrap();
@@ -1268,6 +1316,9 @@ fn a_crafted_number_of_inserts_does_not_overflow() {
 #[test]
 fn a_crafted_number_of_ones_does_not_underflow() {
     each_family(|family| {
+        if !takes_keys(family) {
+            return;
+        }
         let mut file = file_of(&*filled(family, 300, 0..100));
         put(88, &1u64.to_le_bytes())(&mut file);
         reseal(&mut file);

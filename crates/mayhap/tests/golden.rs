@@ -161,6 +161,22 @@ const GOLDEN: &[Golden] = &[
         answers: 0x3eeb_7dc9_3aaa_68c5,
     },
     Golden {
+        name: "fuse",
+        bytes: include_bytes!("golden/fuse-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 81,
+        answers: 0xee11_75ea_82f3_d7ed,
+    },
+    Golden {
+        name: "fuse-compact",
+        bytes: include_bytes!("golden/fuse-compact-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 87,
+        answers: 0xcd10_7ac4_d20d_a2d3,
+    },
+    Golden {
         name: "cuckoo",
         bytes: include_bytes!("golden/cuckoo-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
@@ -191,6 +207,38 @@ const GOLDEN: &[Golden] = &[
         len: 200,
         hits: 94,
         answers: 0xf590_9f89_f942_63ba,
+    },
+    Golden {
+        name: "scalable",
+        bytes: include_bytes!("golden/scalable-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 15,
+        answers: 0xac0a_0e79_2bda_2b86,
+    },
+    Golden {
+        name: "scalable-grown",
+        bytes: include_bytes!("golden/scalable-grown-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 33,
+        answers: 0xa1ae_fcd5_cc9d_fc82,
+    },
+    Golden {
+        name: "windowed",
+        bytes: include_bytes!("golden/windowed-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 38,
+        answers: 0x9dc5_3c90_2d60_826b,
+    },
+    Golden {
+        name: "windowed-aged",
+        bytes: include_bytes!("golden/windowed-aged-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 45,
+        answers: 0x1349_1886_0b8c_e8e4,
     },
     Golden {
         name: "shifting",
@@ -289,6 +337,10 @@ impl Golden {
                 .flat_map(|round| (0..200u64).filter(move |index| index % 40 >= round))
                 .map(|index| KeyKind::ALL[index as usize % 5].key(7, index))
                 .collect(),
+            // Four times the same in a window of so many, which goes round.
+            "windowed-aged" => {
+                (0..200u64).map(|index| KeyKind::ALL[index as usize % 5].key(7, index % 50)).collect()
+            }
             "dleft-4-bits" => (0..3)
                 .flat_map(|round| (0..200u64).filter(move |index| index % 3 >= round))
                 .map(|index| KeyKind::ALL[index as usize % 5].key(7, index))
@@ -341,11 +393,16 @@ fn the_same_keys_still_give_the_same_file() {
     for golden in GOLDEN {
         let old = golden.open();
         // In a bitmap the capacity is the universe; in the others it is the number asked for.
-        let capacity = if golden.name == "bitmap" { 2000 } else { 200 };
+        let capacity = match golden.name {
+            "bitmap" => 2000,
+            "scalable-grown" => 20,
+            "windowed-aged" => 50,
+            _ => 200,
+        };
         let mut spec = Spec::sized(capacity, 0.01).with_hashing(golden.hashing);
         match golden.name {
             "blocked-fastest" => spec = spec.with_layout(Layout::Fastest),
-            "cuckoo-compact" => spec = spec.with_layout(Layout::Compact),
+            "cuckoo-compact" | "fuse-compact" => spec = spec.with_layout(Layout::Compact),
             "counting-5-bits" => spec = spec.with_counter_bits(5),
             "spectral-selection" => spec = spec.with_counting_rule(CountingRule::MinimumSelection),
             "spectral-recurring" => spec = spec.with_counting_rule(CountingRule::RecurringMinimum),
@@ -382,6 +439,10 @@ fn the_same_keys_still_give_the_same_file() {
                     .unwrap()
             }
             Make::OfTwo(make) => make(&spec, &digests[..120], &digests[80..]).unwrap(),
+            Make::FromDigests(make) => {
+                let halves: Vec<u64> = digests.iter().map(|digest| digest.a).collect();
+                make(&spec, &halves, 1).unwrap()
+            }
             _ => panic!("made otherwise"),
         };
         assert!(encode(&*new, Summing::Payload).to_vec() == golden.bytes, "{}", golden.name);
@@ -727,6 +788,39 @@ fn the_cells_of_golden_files_follow_from_the_document() {
         assert!(payload == golden.bytes[4096..], "{name}");
         let highest = cells.iter().map(|&(_, count)| count).max();
         assert!(highest >= Some(if counter_bits == 2 { 1 } else { 3 }));
+    }
+}
+
+#[test]
+fn the_answers_of_static_filters_follow_from_the_document() {
+    const FACTOR: u128 = 0x9e37_79b9_7f4a_7c15;
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+    let fold = |x: u64| {
+        let product = u128::from(x) * FACTOR;
+        product as u64 ^ (product >> 64) as u64
+    };
+    for (name, ways) in [("fuse", 3u64), ("fuse-compact", 4)] {
+        let golden = GOLDEN.iter().find(|golden| golden.name == name).unwrap();
+        let (payload, filter) = (&golden.bytes[4096..], golden.open());
+        // 200 keys at 1%: one shard, 7 bits.
+        let directory: Vec<u64> = payload[payload.len() - 24..].chunks(8).map(word).collect();
+        let (seed, segments, log) = (directory[0], directory[1], directory[2]);
+        let slots = ((segments + ways - 1) << log).next_multiple_of(64);
+        assert_eq!(payload.len() as u64, 8 * (slots * 7 / 64 + 1 + 3));
+        let slot = |place: u64| -> u64 {
+            (0..7)
+                .map(|i| u64::from(payload[(place * 7 + i) as usize / 8] >> ((place * 7 + i) % 8) & 1) << i)
+                .sum()
+        };
+        for key in golden.questions().iter().chain(&golden.keys()) {
+            let a = golden.hashing.digest(key).a;
+            let h = fold(a ^ seed);
+            let first = ((u128::from(a) * u128::from(segments << log)) >> 64) as u64;
+            let shift = |j: u64| if ways == 3 { 18 * (2 - j) } else { 16 * (j - 1) };
+            let place = |j: u64| (first + (j << log)) ^ (h >> shift(j) & ((1 << log) - 1));
+            let all = (1..ways).map(place).fold(slot(first), |all, place| all ^ slot(place));
+            assert_eq!(filter.contains(key), all == (h ^ h >> 32) & 127, "{name}: {key:?}");
+        }
     }
 }
 

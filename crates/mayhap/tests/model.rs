@@ -1,15 +1,15 @@
 //! Random operations against an exact model: never a false negative, and no error at all of exact families.
 
 use std::any::Any;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
-use mayhap::family::Make;
+use mayhap::family::{Guarantee, Make};
 use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
 use mayhap::{
     AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Counting, Cuckoo, Dleft, Error, Family,
-    Filter, Hashing, Insert, Insertion, Key, Layout, Secret, SharedInsert, Shifting, Spec, Spectral, combine,
-    encode, open,
+    Filter, Hashing, Insert, Insertion, Key, Layout, Scalable, Secret, SharedInsert, Shifting, Spec,
+    Spectral, Windowed, combine, encode, open,
 };
 use mayhap_eval::KeyKind;
 use proptest::prelude::*;
@@ -54,6 +54,8 @@ struct Pair {
     model: HashMap<u64, u64>,
     /// Insert calls, as long as the filter claims to know them.
     calls: u64,
+    /// The last keys that were inserted, as many as a filter that forgets must remember.
+    recent: VecDeque<u64>,
 }
 
 fn make(family: &Family) -> Box<dyn AnyFilter> {
@@ -67,7 +69,7 @@ fn make(family: &Family) -> Box<dyn AnyFilter> {
 
 impl Pair {
     fn new(family: &'static Family) -> Self {
-        Self { family, filter: make(family), model: HashMap::new(), calls: 0 }
+        Self { family, filter: make(family), model: HashMap::new(), calls: 0, recent: VecDeque::new() }
     }
 
     fn key(&self, number: u64) -> Vec<u8> {
@@ -88,6 +90,21 @@ impl Pair {
         );
         let times = self.model.entry(number).or_insert(0);
         *times = if self.family.can.exact { 1 } else { *times + 1 };
+        self.forget_all_but_the_last(number);
+    }
+
+    fn forget_all_but_the_last(&mut self, number: u64) {
+        let report = self.filter.report();
+        if report.guarantee != Guarantee::NoFalseNegativesInWindow {
+            return;
+        }
+        self.recent.push_back(number);
+        if self.recent.len() as u64 > report.capacity
+            && let Some(oldest) = self.recent.pop_front()
+        {
+            *self.model.get_mut(&oldest).unwrap() -= 1;
+            self.model.retain(|_, times| *times > 0);
+        }
     }
 
     fn file(&self) -> Vec<u8> {
@@ -171,12 +188,17 @@ impl Pair {
                     dleft.clear();
                 } else if let Some(cuckoo) = any.downcast_mut::<Cuckoo>() {
                     cuckoo.clear();
+                } else if let Some(scalable) = any.downcast_mut::<Scalable>() {
+                    scalable.clear();
+                } else if let Some(windowed) = any.downcast_mut::<Windowed>() {
+                    windowed.clear();
                 } else if let Some(shifting) = any.downcast_mut::<Shifting>() {
                     shifting.clear();
                 } else {
                     self.filter = make(self.family);
                 }
                 self.model.clear();
+                self.recent.clear();
                 self.calls = 0;
             }
         }

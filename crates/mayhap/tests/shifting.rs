@@ -174,14 +174,14 @@ fn what_it_can_depends_on_its_counters() {
     assert!(plain.as_remove().is_none() && plain.as_intersect().is_some() && !plain.can().removes);
     assert!(counted.as_remove().is_some() && counted.as_intersect().is_none() && !counted.can().intersects);
     let refused = Error::UnsupportedWithoutCounters { family: "shifting", operation: "remove" };
-    assert_eq!(plain.remove(1u64), Err(refused));
+    assert_eq!(plain.remove(1u64), Err(refused.clone()));
     assert_eq!(refused.to_string(), "the family shifting cannot remove without counters; with them it can");
     assert!(!plain.remove_digest(plain.hashing().digest_of(1u64)));
     assert_eq!(plain.report().guarantee, Guarantee::NoFalseNegatives);
     assert_eq!(counted.report().guarantee, Guarantee::NoFalseNegativesIfDeletesValid);
     let other = counted.clone();
     let refused = Error::Unsupported { family: "shifting", operation: "intersect" };
-    assert_eq!(combine(&mut counted, &other, Combine::Intersection), Err(refused));
+    assert_eq!(combine(&mut counted, &other, Combine::Intersection), Err(refused.clone()));
     assert_eq!(counted.intersect(&other), Err(refused));
     assert!(counted == other && plain.counters().is_none());
 }

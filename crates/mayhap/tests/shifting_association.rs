@@ -159,7 +159,7 @@ fn sets_may_be_in_any_order_and_repeat_keys() {
 fn without_counters_nothing_leaves() {
     let mut filter = ShiftingAssociation::of_sets(&Spec::sized(10, 0.01), &["a"], &["b"]).unwrap();
     let refused = Error::UnsupportedWithoutCounters { family: "shifting-association", operation: "remove" };
-    assert_eq!(filter.remove("a", Part::FirstOnly), Err(refused));
+    assert_eq!(filter.remove("a", Part::FirstOnly), Err(refused.clone()));
     assert_eq!(filter.replace("a", Part::FirstOnly, Part::Both), Err(refused));
     assert!(filter.as_insert().is_none() && filter.as_remove().is_none() && filter.as_label().is_none());
 }

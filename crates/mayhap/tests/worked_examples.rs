@@ -269,6 +269,15 @@ fn a_full_filter_says_what_to_do() {
         "the key is in 8 times already, or others are that look the same, and more do not fit; insert each key once \
          (mayhap dedup drops repeats), or use a family that counts",
     );
+    says(
+        full(Limit::Layers { most: 1024 }),
+        "the filter is full: it has grown to 1024 layers, which is the limit; build one with a larger capacity, or that \
+         grows faster",
+    );
+    says(
+        full(Limit::Memory { bytes: 4096 }),
+        "the filter is full, and 4096 bytes of memory to grow were asked for and not granted",
+    );
 }
 
 #[test]
@@ -329,6 +338,11 @@ fn a_mismatch_names_the_first_difference() {
         M::Full(Full { limit, inserted: 0 }),
         "the keys of both do not fit: the filter is full: 20 of 24 slots are taken and there is no room for this key; \
          it was made for 10 keys; build a larger one",
+    );
+    says(
+        M::Rate { asked: 0.01, sum: 0.0134 },
+        "the layers of both together have a false-positive rate of up to 0.0134, and 0.0100 was asked for; build one \
+         filter with the keys of both, or both with larger capacities",
     );
     says(M::CounterBits { ours: Some(4), theirs: None }, "widths of counters differ: 4 bits and variable");
     says(
@@ -462,6 +476,22 @@ fn a_refused_spec_says_the_limit_and_the_way_out() {
     says(
         S::Fingerprint { asked: 3 },
         "fingerprints of 3 bits were asked for; a cuckoo filter has 4 to 32, and 5 to 32 in the layout compact",
+    );
+    says(
+        S::Growth { asked: 40_000, limit: 32_768 },
+        "a growth by 40000 was asked for; it must be 1 to 32768, or 0 for a filter that does not grow",
+    );
+    says(
+        S::Tightening { asked: 1.5 },
+        "a tightening by 1.5 was asked for; it must be at least 0.01 and at most 0.99",
+    );
+    says(
+        S::NoLayers,
+        "a growth or a tightening was asked for, and this family does not grow by layers; scalable does",
+    );
+    says(
+        S::Generations { asked: 22, limit: 21 },
+        "22 generations were asked for; it must be 1 to 21, three for each slice of a key",
     );
     says(S::Memory { bytes: 8 }, "8 bytes of memory were asked for and not granted; ask for fewer bits");
     says(

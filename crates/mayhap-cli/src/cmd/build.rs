@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
-use mayhap::family::Make;
+use mayhap::family::{Make, MakeFromDigests};
 use mayhap::registry::FAMILIES;
-use mayhap::spec::DEFAULT_FPR;
+use mayhap::shards::MemoryShards;
+use mayhap::spec::{DEFAULT_FPR, EXPANDING_CAPACITY};
 use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Insertion, Layout, Spec, SpecError, family};
 use mayhap_store::Spool;
 use serde_json::{Value, json};
@@ -28,7 +29,7 @@ use crate::report;
 /// afterwards by `mayhap fold`, without its keys.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap build -o bad.mayhap blocklist.txt.gz\n  \
-zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
+zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
 pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -73,11 +74,28 @@ pub(crate) struct Args {
     /// Keys can be removed again: the family cuckoo, and with --counts spectral by minimum-selection
     #[arg(long, conflicts_with_all = ["family", "exact", "fastest"])]
     removable: bool,
+    /// It grows with its keys, whose number nobody has to know: the family expanding. -n is what it starts with
+    /// [default: 1024]
+    #[arg(long, conflicts_with_all = ["family", "exact", "fastest", "counts", "static_"])]
+    grow: bool,
+    /// Keep the rate through so many doublings, in the family expanding [default: 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=48))]
+    doublings: Option<u32>,
     /// The keys of FILE have this label, asked by `mayhap label`; can be repeated. A later label outranks an earlier one:
     /// a key of both has the later one. The family spatial, or another one of many sets
     #[arg(long, value_name = "NAME=FILE", value_parser = name_and_file, conflicts_with_all = ["files", "exact", "fastest", "counts", "removable"])]
     label: Vec<(String, PathBuf)>,
-    /// How it is laid out, if the family has a choice: compact or fastest [default: compact, of cuckoo fastest]
+    /// Of the family scalable: each layer has room for so many times the keys of the one before; 0 does not grow, and is
+    /// an error when it is full [default: 2]
+    #[arg(long, value_name = "FACTOR", value_parser = numbers::growth, allow_hyphen_values = true)]
+    growth: Option<u32>,
+    /// Of the family scalable: the rate of each layer is so many times that of the one before [default: 0.85]
+    #[arg(long, value_name = "FACTOR", value_parser = numbers::tightening, allow_hyphen_values = true)]
+    tightening: Option<f64>,
+    /// The keys are all there and none will come: the family fuse, the smallest that is fast
+    #[arg(long = "static", conflicts_with_all = ["family", "exact", "fastest", "counts", "removable"])]
+    static_: bool,
+    /// How it is laid out, if the family has a choice: compact or fastest [default: compact, of cuckoo and fuse fastest]
     #[arg(long, value_name = "NAME", value_parser = layout_name, conflicts_with = "exact")]
     layout: Option<Layout>,
     /// Round the size up, by at most 1%, to one with many divisors, so that `mayhap fold` can shrink it later
@@ -135,6 +153,8 @@ impl Args {
             None if self.fastest => Choice::Family(&mayhap::filters::blocked::FAMILY),
             None if self.counts => Choice::Family(&mayhap::filters::spectral::FAMILY),
             None if !self.label.is_empty() => Choice::Family(&mayhap::filters::spatial::FAMILY),
+            None if self.static_ => Choice::Family(&mayhap::filters::fuse::FAMILY),
+            None if self.grow => Choice::Family(&mayhap::filters::expanding::FAMILY),
             None if self.removable => Choice::Family(&mayhap::filters::cuckoo::FAMILY),
             None if self.exact && self.keys.kind == Kind::U64 => Choice::Integers,
             None if self.exact => Choice::Family(&mayhap::filters::exact::FAMILY),
@@ -172,8 +192,17 @@ impl Args {
         if let Some(bits) = self.counter_bits {
             spec = spec.with_counter_bits(bits);
         }
+        if let Some(growth) = self.growth {
+            spec = spec.with_growth(growth);
+        }
+        if let Some(tightening) = self.tightening {
+            spec = spec.with_tightening(tightening);
+        }
         if let Some(count) = self.max_count {
             spec = spec.with_max_count(count);
+        }
+        if let Some(doublings) = self.doublings {
+            spec = spec.with_doublings(doublings);
         }
         match self.fpr {
             Some(fpr) => spec.with_fpr(fpr),
@@ -195,6 +224,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             "--removable was asked for, and nothing can be removed by the counting rule minimal-increase; leave the \
              rule out"
         ));
+    }
+    if args.doublings.is_some() {
+        need_doubling(&args.choice())?;
     }
     if args.foldable {
         need_foldable(&args.choice())?;
@@ -220,6 +252,10 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             let spool = hash_all(&inputs, &selector, Hashing::Integer, common)?;
             integers(args, spool, None)?
         }
+        Choice::Family(Family { make: Make::FromDigests(make), .. }) => {
+            let spool = hash_all(&inputs, &selector, Hashing::Xxh3 { seed: args.seed }, common)?;
+            of_known_keys(args, *make, spool, common)?
+        }
         Choice::Family(family) if !args.label.is_empty() => labelled(args, family, &selector, common)?,
         Choice::Family(Family { make: Make::OfTwo(_), name, .. }) => {
             return Err(anyhow!(
@@ -234,7 +270,8 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         }
         Choice::Family(family) => {
             let hashing = Hashing::Xxh3 { seed: args.seed };
-            if let Some(capacity) = args.capacity {
+            let starts_small = family == &mayhap::filters::expanding::FAMILY && args.bits.is_none();
+            if let Some(capacity) = args.capacity.or(starts_small.then_some(EXPANDING_CAPACITY)) {
                 in_one_pass(&args.spec(capacity), family, &inputs, &selector, common)?
             } else if inputs.can_be_counted()? {
                 let keys = if is_for_repeats(family) {
@@ -259,7 +296,10 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         }
     };
     write(&args.output, &*filter)?;
-    if args.removable {
+    if args.grow {
+        let doublings = filter.doublings().map_or(0, |doublings| doublings.made);
+        common.say(format_args!("--grow: the family {}, doubled {doublings} times", filter.family().name));
+    } else if args.removable {
         common
             .say(format_args!("--removable: the family {}, whose keys can be removed", filter.family().name));
     }
@@ -374,6 +414,13 @@ fn need_foldable(choice: &Choice) -> Result<()> {
     let others: Vec<_> =
         FAMILIES.iter().filter(|family| family.can.folds).map(|family| family.name).collect();
     Err(anyhow!("{family} cannot fold; build the filter with --family {}", others.join(" or ")))
+}
+
+fn need_doubling(choice: &Choice) -> Result<()> {
+    match choice {
+        Choice::Family(family) if *family == &mayhap::filters::expanding::FAMILY => Ok(()),
+        _ => Err(anyhow!("--doublings is for filters that double; say --grow")),
+    }
 }
 
 /// Writes a filter to a file, or to standard output for `-`.
@@ -510,6 +557,22 @@ fn count_all(spool: Spool) -> Result<HashMap<Digest, u64>> {
         anyhow::Ok(())
     })?;
     Ok(counts)
+}
+
+/// A filter of all keys at once. Only the halves of their digests are kept.
+fn of_known_keys(
+    args: &Args,
+    make: MakeFromDigests,
+    spool: Spool,
+    common: &Common,
+) -> Result<Box<dyn AnyFilter>> {
+    let keys = spool.len();
+    let mut shards = MemoryShards::new(mayhap::math::shard_bits(keys));
+    spool.drain(|digests| {
+        shards.extend(digests.iter().map(|digest| digest.a));
+        anyhow::Ok(())
+    })?;
+    Ok(make(&args.spec(keys), &shards, common.threads())?)
 }
 
 fn from_spool(spec: &Spec, family: &'static Family, spool: Spool) -> Result<Box<dyn AnyFilter>> {

@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use mayhap::family::{AreaReport, AreasReport, CounterReport};
+use mayhap::family::{AreaReport, AreasReport, CounterReport, LayerReport};
 use mayhap::math::AreaRates;
-use mayhap::{CountingRule, Hashing, Layout};
+use mayhap::{CountingRule, Doublings, Hashing, Layout};
 use mayhap_store::{Access, Checked, open};
 use serde_json::{Value, json};
 
@@ -33,6 +33,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let (filter, checked) = (&*opened.filter, opened.checked);
     let report = filter.report();
     let (counters, slots, areas) = (filter.counters(), filter.slots(), filter.area_report());
+    let (layers, window, doublings) = (filter.layers(), filter.window(), filter.doublings());
     let hashing = filter.hashing();
     let per_key = report.estimated_len.filter(|&len| len >= 1.0).map(|len| report.bits as f64 / len);
     let seed = hashing.seed().map(|seed| format!("{seed:016x}"));
@@ -61,9 +62,16 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             "mislabelled": areas.as_ref().map(|areas| areas.mislabelled),
             "areas": areas.as_ref().map(areas_json),
             "fill": report.fill,
+            "layers": (!layers.is_empty()).then(|| layers.iter().map(layer_as_json).collect::<Vec<_>>()),
+            "window": window.map(|window| json!({
+                "remembered": window.remembered, "forgotten": window.forgotten,
+                "generation": window.generation, "slices": window.slices,
+            })),
             "slots": slots.map(|slots| slots.slots),
             "load": slots.map(|slots| slots.load()),
             "evictions": slots.and_then(|slots| slots.evictions),
+            "doublings": doublings.map(|doublings| doublings.made),
+            "planned_doublings": doublings.map(|doublings| doublings.planned),
             "fpr_asked": report.fpr_asked,
             "fpr_now": report.fpr_now,
             "fpr_at_capacity": report.fpr_at_capacity,
@@ -126,6 +134,22 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             ),
         ));
     }
+    if !layers.is_empty() {
+        pairs.push(("layers", layers.len().to_string()));
+        pairs.extend(layers.iter().map(|layer| ("", describe_layer(layer))));
+    }
+    if let Some(window) = window {
+        let [remembered, forgotten, generation] =
+            [window.remembered, window.forgotten, window.generation].map(report::grouped);
+        pairs.push((
+            "window",
+            format!(
+                "the last {remembered} keys, and nothing of those before the last {forgotten}; {} slices, {generation} keys \
+                 a generation",
+                window.slices
+            ),
+        ));
+    }
     if let Some(slots) = slots {
         let (used, all) = (report::grouped(slots.used), report::grouped(slots.slots));
         pairs.push(("load", format!("{}, {used} of {all} slots", report::percent(slots.load()))));
@@ -133,6 +157,9 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     } else {
         pairs.push(("fill", report::percent(report.fill)));
     }
+    pairs.extend(doublings.map(|Doublings { made, planned }| {
+        ("doublings", format!("{made}; the rate is kept through {planned}"))
+    }));
     pairs.extend([
         ("rate asked", report::rate(report.fpr_asked)),
         ("rate now", report::rate(report.fpr_now)),
@@ -201,6 +228,25 @@ fn describe(counters: &CounterReport) -> String {
         Some(bits) => format!("{number} of {bits} bits"),
         None => format!("{number} of 4 bits, and {} of them have more", report::grouped(counters.overflowed)),
     }
+}
+
+fn describe_layer(layer: &LayerReport) -> String {
+    format!(
+        "{} of {} keys, {}, {} probes, fill {}, rate now {}",
+        report::grouped(layer.keys),
+        report::grouped(layer.capacity),
+        report::bytes(layer.bits.div_ceil(8)),
+        layer.probes,
+        report::percent(layer.fill),
+        report::short(layer.fpr_now),
+    )
+}
+
+fn layer_as_json(layer: &LayerReport) -> Value {
+    json!({
+        "capacity": layer.capacity, "keys": layer.keys, "bits": layer.bits, "probes": layer.probes,
+        "fill": layer.fill, "fpr_now": layer.fpr_now,
+    })
 }
 
 fn explain(checked: Checked) -> &'static str {

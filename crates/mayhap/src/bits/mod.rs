@@ -11,6 +11,7 @@ mod overflow;
 #[cfg(feature = "std")]
 mod parts;
 mod resize;
+mod runs;
 mod scatter;
 mod windows;
 mod words;
@@ -28,6 +29,7 @@ pub(crate) use counters::{Counters, CountersMut, CountersRef};
 #[cfg(feature = "std")]
 pub(crate) use parts::Parts;
 pub use resize::{overlap, resized};
+pub(crate) use runs::{Aim, BLOCK, Filler, Met, OVERHEAD, Runs, Spot, is_first_part};
 pub(crate) use scatter::{REGION_WORDS, Scatter, set_in_region};
 pub(crate) use windows::{BEHIND, WINDOW, Windows, WindowsMut, WindowsRef};
 pub use words::{OutOfMemory, Words, words_for};

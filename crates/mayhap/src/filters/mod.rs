@@ -8,10 +8,14 @@ pub mod counting;
 pub mod cuckoo;
 pub mod dleft;
 pub mod exact;
+pub mod expanding;
+pub mod fuse;
 #[cfg(feature = "std")]
 pub mod roaring;
+pub mod scalable;
 pub mod shifting;
 pub mod shifting_association;
 pub mod shifting_multiplicity;
 pub mod spatial;
 pub mod spectral;
+pub mod windowed;

@@ -15,6 +15,7 @@ mod neon;
 #[cfg_attr(target_arch = "aarch64", allow(dead_code))]
 mod portable;
 pub(crate) mod probes;
+mod ranks;
 
 pub(crate) use blocks::{Part, Single, place};
 pub(crate) use cells::any_of_four;
@@ -22,6 +23,7 @@ pub(crate) use cells::any_of_four;
 pub(crate) use memory::MemoryPart;
 pub(crate) use memory::{AtomicMemory, Memory};
 pub(crate) use portable::{line_mask, split_mask};
+pub(crate) use ranks::{Ranks, Work, with_ranks};
 
 use crate::hash::{Digest, xxh3_of_word};
 use crate::math::BlockShape;

@@ -1,0 +1,1202 @@
+//! Expanding filter: grows with its keys, at the same rate and the same speed.
+//!
+//! **Answers** "was this key inserted and not removed since?", for keys of whom nobody knows how many will come.
+//! **Promise** a key that is in is never denied, as long as only keys that are in are removed; an absent key is admitted
+//! with at most the asked rate, through as many doublings as were planned, and a question costs the same after all of them.
+//! **Not for** sets whose size is known, which take half the memory in a `Bloom` or `Cuckoo`; counting.
+//!
+//! ```text
+//!   key ─▶ digest ─▶ 0101100111010…     quotient 01011, fingerprint 0011101
+//!                    quotient ─┘└─ fingerprint
+//!
+//!   slots by quotient, fingerprints of one quotient in a run:       … | 00111011 | 01101000 | …
+//!                                                                     age 0 ──┘     age 3 ──┘ (the lowest 1 says it)
+//!
+//!   doubled:          01011 0011101 ─▶ 010110 011101     the first bit of the fingerprint goes to the quotient
+//! ```
+//!
+//! | operation | cache lines      | can fail                                    |
+//! |-----------|------------------|---------------------------------------------|
+//! | contains  | 2, neighbours    | no                                          |
+//! | insert    | 2, neighbours    | no memory to double; then nothing changed   |
+//! | remove    | 2, neighbours    | no                                          |
+//! | doubling  | all, in order    | no memory; then nothing has changed         |
+//! | merge     | all, in order    | mismatch, no memory; then nothing changed   |
+//!
+//! When nine tenths of the slots are taken the filter doubles: its fingerprints are read in order and written in order into
+//! a table of twice the size, and each gives one bit to its quotient. No key is needed. Fingerprints of old keys are
+//! shorter by one bit for each doubling since they came, new ones have all bits again, so that the rate grows with the
+//! number of doublings and not with the number of keys. One that has no bits left matches every key of its quotient, and
+//! at the next doubling goes to both of the quotients that its own becomes.
+//!
+//! **A key that is inserted again** gets another copy, and must be removed as often. The eighth copy stays for good, and
+//! more are not kept: a key that comes a million times does no harm. [`insert_new`](Expanding::insert_new) keeps one copy
+//! only, for sets from which nothing is removed.
+//!
+//! **Removing** takes the copy with the most bits that matches. Of the copies of a fingerprint without bits it takes the
+//! one that the key asks for. The others were for keys that do not exist, and stay: they are part of the rate.
+//!
+//! **Paper** Dayan, Bercea, Reviriego, Pagh, *InfiniFilter: Expanding Filters to Infinity and Beyond*, SIGMOD 2023, for
+//! fingerprints of different ages in one table; Dayan, Bercea, Pagh, *Aleph Filter: To Infinity in Constant Time*, VLDB
+//! 2024, for copies of those without bits.
+//! **We differ** in the quotient, which has the high bits of the digest, so that a doubling reads and writes in order; in
+//! removals, which need no list of what was removed; in the number of slots, any multiple of 64.
+//!
+//! ```
+//! use mayhap::Expanding;
+//!
+//! let mut seen = Expanding::with_fpr(0.001)?; // 1024 keys to begin with
+//! for key in 0..100_000u64 {
+//!     seen.insert(key)?;
+//! }
+//! assert!((0..100_000u64).all(|key| seen.contains(key)));
+//! assert!(seen.remove(5u64));
+//! assert_eq!(seen.doublings().made, 7);
+//! assert!(seen.fpr() <= 0.001);
+//! # Ok::<(), mayhap::Error>(())
+//! ```
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::any::Any;
+
+use crate::batch::{self, BATCH};
+use crate::bits::{Aim, BLOCK, Bytes, Filler, Met, OVERHEAD, Runs, Spot, Words, is_first_part};
+use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
+use crate::family::{self, AnyFilter, Capabilities, Cost, Doublings, Family, Guarantee, Make, Report, Slots};
+use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::math;
+use crate::probing::Probing;
+use crate::simd::{Ranks, Work, with_ranks};
+use crate::spec::{
+    EXPANDING_CAPACITY, EXPANDING_DOUBLINGS, EXPANDING_MOST_DOUBLINGS, EXPANDING_WIDTHS, ExpandingSize,
+    MAX_BITS, Plan, Spec,
+};
+use crate::traits::{Filter, Insert, Insertion, Merge, Remove};
+use crate::wire::{Fields, Frame, Summing, Writer};
+
+/// The family `expanding`.
+pub static FAMILY: Family = Family {
+    id: 11,
+    name: "expanding",
+    summary: "grows with its keys, which can be removed again; questions stay as fast: 15.6 to 31 bits per key at 1%",
+    can: Capabilities {
+        inserts: true,
+        removes: true,
+        counts: false,
+        labels: false,
+        merges: true,
+        intersects: false,
+        subtracts: false,
+        folds: false,
+        grows: true,
+        exact: false,
+    },
+    cost: Cost {
+        query: "O(1)",
+        insert: "O(1) amortized",
+        space: "1.1 to 2.2 n (log2(1/p) + log2(log2 n) + 4)",
+    },
+    make: Make::Empty(|spec| Ok(Box::new(Expanding::from_spec(spec)?))),
+    shared: None,
+    plan,
+    decode: |frame, hashing| Ok(Box::new(Expanding::decode(frame, hashing)?)),
+    // A fingerprint that others make room for is in two slots or in none while it is written, and a doubling needs other
+    // words.
+    in_place: false,
+};
+
+fn plan(spec: &Spec) -> Result<Plan, SpecError> {
+    let size = spec.expanding()?;
+    let ExpandingSize { capacity, fpr_asked, fpr, .. } = size;
+    Ok(Plan { capacity, fpr_asked, fpr, bits: size.bits(), probes: None })
+}
+
+/// So many equal fingerprints under one quotient stay for good, and more are not kept. So a run stays short however often
+/// a key comes, and no removal can take what an insert left out.
+const MOST_COPIES: u32 = 8;
+
+/// Tables smaller than this stay in the second-level cache, where prefetching brings nothing.
+const PREFETCH_FROM_WORDS: usize = 128 * 1024 / 8;
+
+/// Keys that are inserted before it is looked whether the table has left the cache.
+const STRETCH: u64 = 4096;
+
+/// The number of ages that a fingerprint of so many bits may have: one for each bit that it can give, and none.
+const AGES: usize = *EXPANDING_WIDTHS.end() as usize + 1;
+
+/// From a digest to a quotient and a fingerprint: arithmetic without memory.
+///
+/// `a * start`, of 128 bits, is a number below `start` and a fraction. The bits of the fraction, the highest first, and then
+/// those of `b`, are a stream. The quotient is that number and one bit of the stream for each doubling; the fingerprint is
+/// what follows in the stream. So a doubling takes the first bit of each fingerprint, whatever the number of slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shape {
+    /// The slots before all doublings.
+    start: u64,
+    made: u32,
+    /// Bits of a fingerprint.
+    width: u32,
+}
+
+impl Shape {
+    const fn slots(&self) -> u64 {
+        self.start << self.made
+    }
+
+    fn runs(&self) -> Runs {
+        Runs::new(self.slots(), self.width + 1)
+    }
+
+    /// The bits of the fraction that the number of slots has taken from the digest's first half.
+    const fn taken(&self) -> u32 {
+        u64::BITS - (self.start - 1).leading_zeros()
+    }
+
+    /// Whether the digest's first half is not enough.
+    const fn is_wide(&self) -> bool {
+        self.taken() + self.made + self.width > u64::BITS
+    }
+
+    /// The quotient, and a new key's fingerprint in the form in which slots hold it.
+    #[inline(always)]
+    fn split(&self, half: u64) -> (u64, u64) {
+        let product = (u128::from(half) * u128::from(self.start)) << self.made;
+        ((product >> 64) as u64, young(product as u64, self.width))
+    }
+
+    /// The same from both halves.
+    fn split_wide(&self, digest: Digest) -> (u64, u64) {
+        let product = u128::from(digest.a) * u128::from(self.start);
+        let taken = self.taken();
+        // The lowest bits of the product follow from the others: those of the second half take their place.
+        let first = product as u64 ^ digest.b >> (64 - taken);
+        let stream = u128::from(first) << 64 | u128::from(digest.b << taken);
+        let quotient = (product >> 64) << self.made | stream >> 1 >> (127 - self.made);
+        (quotient as u64, young(((stream << self.made) >> 64) as u64, self.width))
+    }
+}
+
+/// A fingerprint of a new key: the first bits, and a 1 behind them. That 1 moves up with each bit that the fingerprint
+/// gives to its quotient, and so the lowest 1 of a slot tells how many bits there are: an age in unary, from below.
+#[inline(always)]
+const fn young(stream: u64, width: u32) -> u64 {
+    stream >> (63 - width) | 1
+}
+
+/// A quotient's slot and a new key's fingerprint.
+#[derive(Clone, Copy, Debug, Default)]
+struct Place {
+    spot: Spot,
+    young: u64,
+}
+
+/// Hashes keys to places. The parts of the shape that all keys share.
+#[derive(Clone, Copy, Debug)]
+struct Placing {
+    shape: Shape,
+    runs: Runs,
+    is_wide: bool,
+}
+
+impl Placing {
+    fn new(shape: Shape) -> Self {
+        Self { shape, runs: shape.runs(), is_wide: shape.is_wide() }
+    }
+
+    #[inline(always)]
+    fn half(&self, half: u64) -> Place {
+        let (quotient, young) = self.shape.split(half);
+        Place { spot: self.runs.spot(quotient), young }
+    }
+
+    #[inline(always)]
+    fn digest(&self, digest: Digest) -> Place {
+        if !self.is_wide {
+            return self.half(digest.a);
+        }
+        let (quotient, young) = self.shape.split_wide(digest);
+        Place { spot: self.runs.spot(quotient), young }
+    }
+}
+
+/// Where keys are, from their bytes.
+#[inline(always)]
+fn of_keys<K: Key>(hashing: Hashing) -> impl Fn(&Placing, &[K], &mut [Place]) + Copy {
+    move |placing, keys, places| {
+        if placing.is_wide {
+            let mut digests = [Digest::default(); BATCH];
+            let digests = &mut digests[..keys.len()];
+            K::digests(keys, &hashing, digests);
+            of_digests(placing, digests, places);
+            return;
+        }
+        let mut halves = [0; BATCH];
+        let halves = &mut halves[..keys.len()];
+        K::halves(keys, &hashing, halves);
+        places.iter_mut().zip(&*halves).for_each(|(place, &half)| *place = placing.half(half));
+    }
+}
+
+/// Where keys are that are hashed already.
+#[inline(always)]
+fn of_digests(placing: &Placing, digests: &[Digest], places: &mut [Place]) {
+    places.iter_mut().zip(digests).for_each(|(place, &digest)| *place = placing.digest(digest));
+}
+
+/// Whether a key comes in that meets these.
+#[inline(always)]
+const fn admits<const SET: bool>(met: Met) -> bool {
+    if SET { !met.is_known } else { met.copies < MOST_COPIES }
+}
+
+/// A filter that grows.
+#[derive(Clone, Debug)]
+pub struct Expanding {
+    words: Words,
+    placing: Placing,
+    planned: u32,
+    fpr_asked: f64,
+    hashing: Hashing,
+    /// Keys that went in; unknown after a merge.
+    inserted: Option<u64>,
+    /// Slots that are taken, by the age of what is in them.
+    ages: [u64; AGES],
+    /// All of them.
+    used: u64,
+    /// Slots that are taken by copies of fingerprints without bits: all but one of each.
+    copies: u64,
+    /// The runs are known to be as they are written here. If not, they are looked at before they are changed.
+    is_whole: bool,
+}
+
+/// Two filters are equal if they have the same slots, hashing and fingerprints of the same ages.
+impl PartialEq for Expanding {
+    fn eq(&self, other: &Self) -> bool {
+        self.placing.runs == other.placing.runs
+            && self.hashing.must_equal(&other.hashing).is_ok()
+            && self.words == other.words
+    }
+}
+
+impl Expanding {
+    /// An empty filter that takes so many keys before it doubles, at such a false-positive rate through 20 doublings.
+    ///
+    /// # Errors
+    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
+    pub fn new(capacity: u64, fpr: f64) -> Result<Self, SpecError> {
+        Self::from_spec(&Spec::sized(capacity, fpr))
+    }
+
+    /// An empty filter for any number of keys: it starts with room for 1024.
+    ///
+    /// # Errors
+    /// As for [`new`](Expanding::new).
+    pub fn with_fpr(fpr: f64) -> Result<Self, SpecError> {
+        Self::new(EXPANDING_CAPACITY, fpr)
+    }
+
+    /// An empty filter of whatever was asked for.
+    ///
+    /// # Errors
+    /// As for [`new`](Expanding::new).
+    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
+        Self::of_size(&spec.expanding()?, spec.hashed()?)
+    }
+
+    /// An empty filter with so many slots, rounded up to blocks of 64, and fingerprints of 4 to 50 bits.
+    ///
+    /// # Errors
+    /// [`SpecError::Bits`] for too many slots, [`SpecError::ExpandingFingerprint`] for other lengths.
+    pub fn with_slots(slots: u64, fingerprint_bits: u32) -> Result<Self, SpecError> {
+        if !EXPANDING_WIDTHS.contains(&fingerprint_bits) {
+            return Err(SpecError::ExpandingFingerprint { asked: fingerprint_bits });
+        }
+        let slots = slots.clamp(1, MAX_BITS).next_multiple_of(BLOCK as u64);
+        let fpr = math::expanding_fpr(fingerprint_bits, EXPANDING_DOUBLINGS, math::EXPANDING_LOAD);
+        let size = ExpandingSize {
+            capacity: math::expanding_capacity(slots),
+            slots,
+            fingerprint_bits,
+            doublings: EXPANDING_DOUBLINGS,
+            fpr_asked: fpr,
+            fpr,
+        };
+        if size.bits() > MAX_BITS {
+            return Err(SpecError::Bits { asked: size.bits(), limit: MAX_BITS });
+        }
+        Self::of_size(&size, Hashing::default())
+    }
+
+    fn of_size(size: &ExpandingSize, hashing: Hashing) -> Result<Self, SpecError> {
+        let shape = Shape { start: size.slots, made: 0, width: size.fingerprint_bits };
+        Ok(Self {
+            words: Words::zeroed(shape.runs().words())?,
+            placing: Placing::new(shape),
+            planned: size.doublings,
+            fpr_asked: size.fpr_asked,
+            hashing,
+            inserted: Some(0),
+            ages: [0; AGES],
+            used: 0,
+            copies: 0,
+            is_whole: true,
+        })
+    }
+
+    /// Inserts a key. One that is in already gets another copy, up to 8 of them.
+    ///
+    /// # Errors
+    /// [`Full`] if it must grow and there is no memory; then nothing has changed.
+    #[inline]
+    pub fn insert(&mut self, key: impl Key) -> Result<Insertion, Full> {
+        let digest = self.hashing.digest_of(key);
+        self.put::<false>(digest)
+    }
+
+    /// Inserts a key unless it is perhaps in: [`Insertion::Perhaps`] says that nothing has changed.
+    ///
+    /// Other than after [`insert`](Expanding::insert), removing a key may then make another one vanish that was taken for
+    /// it. So this is for sets from which nothing is removed.
+    ///
+    /// # Errors
+    /// [`Full`] if it must grow and there is no memory; then nothing has changed.
+    #[inline]
+    pub fn insert_new(&mut self, key: impl Key) -> Result<Insertion, Full> {
+        let digest = self.hashing.digest_of(key);
+        self.put::<true>(digest)
+    }
+
+    /// Whether a key is perhaps in. `false` is certain.
+    #[must_use]
+    #[inline]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.has(self.hashing.digest_of(key))
+    }
+
+    /// Removes one copy of a key. `false`: it was certainly not in, and nothing has changed.
+    ///
+    /// A key that was never inserted must not be removed: with about the false-positive rate another key that is in
+    /// vanishes in its place.
+    #[inline]
+    pub fn remove(&mut self, key: impl Key) -> bool {
+        let digest = self.hashing.digest_of(key);
+        self.take(digest)
+    }
+
+    /// Asks for many keys, several at a time in flight; appends one answer each.
+    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+        self.ask(keys, of_keys(self.hashing), hits);
+    }
+
+    /// Inserts many keys in order, several at a time in flight.
+    ///
+    /// # Errors
+    /// [`Full`] says how many went in before it had to grow and there was no memory. Those are in.
+    pub fn insert_all<K: Key>(&mut self, keys: &[K]) -> Result<(), Full> {
+        self.fill::<false, _>(keys, of_keys(self.hashing), |_| {})
+    }
+
+    /// As [`insert_new`](Expanding::insert_new) for many keys in order, several at a time in flight; appends one outcome
+    /// each. A key that comes twice in them is new once.
+    ///
+    /// # Errors
+    /// [`Full`] says for how many there is an outcome, before it had to grow and there was no memory.
+    pub fn insert_new_all<K: Key>(&mut self, keys: &[K], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
+        self.fill::<true, _>(keys, of_keys(self.hashing), |outcome| outcomes.push(outcome))
+    }
+
+    /// The same for keys that are hashed already.
+    ///
+    /// # Errors
+    /// As for [`insert_new_all`](Expanding::insert_new_all).
+    pub fn insert_new_batch(
+        &mut self,
+        digests: &[Digest],
+        outcomes: &mut Vec<Insertion>,
+    ) -> Result<(), Full> {
+        self.fill::<true, _>(digests, of_digests, |outcome| outcomes.push(outcome))
+    }
+
+    /// Removes one copy of each of many keys, several at a time in flight; appends `false` for each that was certainly not
+    /// in. What [`remove`](Expanding::remove) says of absent keys holds here.
+    pub fn remove_all<K: Key>(&mut self, keys: &[K], removed: &mut Vec<bool>) {
+        let place = of_keys(self.hashing);
+        if self.must_be_whole().is_err() {
+            removed.resize(removed.len() + keys.len(), false);
+            return;
+        }
+        let placing = self.placing;
+        let far = self.words.len() >= PREFETCH_FROM_WORDS;
+        batch::pipeline(
+            self,
+            keys,
+            |keys, places| place(&placing, keys, places),
+            far,
+            |filter, place| placing.runs.prefetch(filter.words.as_slice(), place.spot),
+            |filter, places| removed.extend(places.iter().map(|&place| filter.take_at(place))),
+        );
+    }
+
+    #[inline]
+    fn has(&self, digest: Digest) -> bool {
+        let (runs, words) = (self.placing.runs, self.words.as_slice());
+        let place = self.placing.digest(digest);
+        // Most absent keys end here, without a call.
+        runs.is_occupied(words, place.spot) && with_ranks(Ask { runs, words, place })
+    }
+
+    #[inline]
+    fn put<const SET: bool>(&mut self, digest: Digest) -> Result<Insertion, Full> {
+        self.must_be_whole().map_err(|limit| Full { limit, inserted: 0 })?;
+        if self.used >= self.capacity() {
+            if SET && self.has(digest) {
+                return Ok(Insertion::Perhaps);
+            }
+            self.grow().map_err(|limit| Full { limit, inserted: 0 })?;
+        }
+        let (place, runs) = (self.placing.digest(digest), self.placing.runs);
+        let (is_in, is_known) = with_ranks(Put::<SET> { runs, words: self.words.as_mut_slice(), place });
+        self.count::<SET>(1, is_in.into());
+        Ok(Insertion::new_if(!is_known))
+    }
+
+    #[inline(always)]
+    fn count<const SET: bool>(&mut self, keys: u64, stored: u64) {
+        let inserted = if SET { stored } else { keys };
+        self.inserted = self.inserted.map(|calls| calls.saturating_add(inserted));
+        self.ages[0] += stored;
+        self.used += stored;
+    }
+
+    fn take(&mut self, digest: Digest) -> bool {
+        let place = self.placing.digest(digest);
+        self.must_be_whole().is_ok() && self.take_at(place)
+    }
+
+    fn take_at(&mut self, place: Place) -> bool {
+        let (runs, words) = (self.placing.runs, self.words.as_mut_slice());
+        match with_ranks(Take { runs, words, place }) {
+            Taken::None => false,
+            Taken::Stays => true,
+            Taken::One { age } => {
+                self.ages[age as usize] -= 1;
+                self.used -= 1;
+                self.copies = self.copies.min(self.ages[self.placing.shape.width as usize]);
+                true
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn ask<K>(&self, keys: &[K], place: impl Fn(&Placing, &[K], &mut [Place]), hits: &mut Vec<bool>) {
+        let start = hits.len();
+        hits.resize(start + keys.len(), false);
+        let placing = self.placing;
+        with_ranks(AskAll { placing, words: self.words.as_slice(), keys, place, hits: &mut hits[start..] });
+    }
+
+    #[inline(always)]
+    fn fill<const SET: bool, K>(
+        &mut self,
+        keys: &[K],
+        place: impl Fn(&Placing, &[K], &mut [Place]) + Copy,
+        mut told: impl FnMut(Insertion),
+    ) -> Result<(), Full> {
+        self.must_be_whole().map_err(|limit| Full { limit, inserted: 0 })?;
+        let mut left = keys;
+        while !left.is_empty() {
+            let mut room = self.capacity() - self.used;
+            if SET && room == 0 {
+                // Only a key that is new makes it grow.
+                let mut hits = Vec::new();
+                self.ask(&left[..left.len().min(STRETCH as usize)], place, &mut hits);
+                let known = hits.iter().take_while(|&&hit| hit).count();
+                (0..known).for_each(|_| told(Insertion::Perhaps));
+                left = &left[known..];
+                if known == hits.len() {
+                    continue;
+                }
+            }
+            if room == 0 {
+                let inserted = (keys.len() - left.len()) as u64;
+                self.grow().map_err(|limit| Full { limit, inserted })?;
+                room = self.capacity() - self.used;
+            }
+            // No more than there is room for, so that nobody has to look whether it must grow.
+            let (now, later) = left.split_at(left.len().min(room.min(STRETCH) as usize));
+            let (placing, words) = (self.placing, self.words.as_mut_slice());
+            let stored =
+                with_ranks(PutAll::<SET, _, _, _> { placing, words, keys: now, place, told: &mut told });
+            self.count::<SET>(now.len() as u64, stored);
+            left = later;
+        }
+        Ok(())
+    }
+
+    /// A table of twice the slots.
+    #[cold]
+    fn grow(&mut self) -> Result<(), Limit> {
+        // Short fingerprints may take all the new slots, too.
+        while self.used >= self.capacity() {
+            let (words, shape) = self.doubled()?;
+            self.words = words;
+            self.has_doubled(shape);
+        }
+        Ok(())
+    }
+
+    /// Counts what a doubling did.
+    fn has_doubled(&mut self, shape: Shape) {
+        self.placing = Placing::new(shape);
+        let width = shape.width as usize;
+        // Those without bits are in two quotients now, and the last to have one have none.
+        self.copies += self.ages[width];
+        let bitless = 2 * self.ages[width] + self.ages[width - 1];
+        self.ages.copy_within(..width - 1, 1);
+        (self.ages[0], self.ages[width]) = (0, bitless);
+        self.used = self.ages.iter().sum();
+    }
+
+    fn doubled(&self) -> Result<(Words, Shape), Limit> {
+        let Placing { shape, runs: from, .. } = self.placing;
+        let shape = Shape { made: shape.made + 1, ..shape };
+        if shape.slots() > MAX_BITS / u64::from(shape.width + 1 + OVERHEAD) {
+            return Err(Limit::Keys { capacity: self.capacity() });
+        }
+        let runs = shape.runs();
+        let mut words = Words::zeroed(runs.words()).map_err(|no| Limit::Memory { bytes: no.bytes })?;
+        let (slots, to) = (self.words.as_slice(), words.as_mut_slice());
+        with_ranks(Double { runs: from, from: slots, doubled: runs, to, width: shape.width });
+        Ok((words, shape))
+    }
+
+    /// What came from a file of which only the header was verified is looked at before it is changed.
+    #[inline(always)]
+    fn must_be_whole(&mut self) -> Result<(), Limit> {
+        if self.is_whole {
+            return Ok(());
+        }
+        self.make_sure()
+    }
+
+    #[cold]
+    fn make_sure(&mut self) -> Result<(), Limit> {
+        if !self.is_as_written() {
+            return Err(Limit::Damaged);
+        }
+        self.is_whole = true;
+        Ok(())
+    }
+
+    /// Whether all runs are as this library writes them, and hold as many fingerprints of each age as the header says.
+    fn is_as_written(&self) -> bool {
+        let mut ages = [0; AGES];
+        let count = |slot: u64| ages[slot.trailing_zeros() as usize] += 1;
+        self.placing.runs.is_whole(self.words.as_slice(), count) && ages == self.ages
+    }
+
+    /// Forgets all keys. Its slots stay as many as they are.
+    pub fn clear(&mut self) {
+        self.words.as_mut_slice().fill(0);
+        (self.inserted, self.ages, self.used, self.copies) = (Some(0), [0; AGES], 0, 0);
+        self.is_whole = true;
+    }
+
+    /// The keys that it takes before it doubles again.
+    #[must_use]
+    #[inline]
+    pub fn capacity(&self) -> u64 {
+        math::expanding_capacity(self.placing.shape.slots())
+    }
+
+    /// Bits of all slots together, with what lies beside them.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.placing.shape.slots() * u64::from(self.placing.shape.width + 1 + OVERHEAD)
+    }
+
+    /// Bytes of memory, everything included.
+    #[must_use]
+    pub fn size_in_bytes(&self) -> u64 {
+        (size_of::<Self>() + self.words.len() * 8) as u64
+    }
+
+    /// Bits of a new key's fingerprint.
+    #[must_use]
+    pub fn fingerprint_bits(&self) -> u32 {
+        self.placing.shape.width
+    }
+
+    /// How many slots there are and are taken.
+    #[must_use]
+    pub fn slots(&self) -> Slots {
+        Slots { slots: self.placing.shape.slots(), used: self.used, evictions: None }
+    }
+
+    /// How often it has doubled, and how often it can and still keep its rate.
+    #[must_use]
+    pub fn doublings(&self) -> Doublings {
+        Doublings { made: self.placing.shape.made, planned: self.planned }
+    }
+
+    /// The blocks, as `docs/format.md` has them.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        self.words.as_slice()
+    }
+
+    /// How keys are hashed.
+    #[must_use]
+    pub fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    /// How many keys went in, repeats included and also those that were removed since. `None` after a merge.
+    #[must_use]
+    pub fn inserted(&self) -> Option<u64> {
+        self.inserted
+    }
+
+    /// How many fingerprints are in, those of removed keys not counted: different keys, if none was inserted twice.
+    #[must_use]
+    pub fn estimated_len(&self) -> u64 {
+        self.used.saturating_sub(self.copies)
+    }
+
+    /// The false-positive rate of the filter as it is: from how many fingerprints of each length there are.
+    #[must_use]
+    pub fn fpr(&self) -> f64 {
+        let width = self.placing.shape.width as usize;
+        let weights = self.ages[..=width].iter().enumerate();
+        let matched: f64 =
+            weights.map(|(age, &slots)| slots as f64 * libm::exp2(age as f64 - width as f64)).sum();
+        -libm::expm1(-matched / self.placing.shape.slots() as f64)
+    }
+
+    /// The most that the false-positive rate becomes: when it is full after all planned doublings, or before the next one
+    /// if there were more than planned.
+    #[must_use]
+    pub fn fpr_at_capacity(&self) -> f64 {
+        math::expanding_fpr(
+            self.placing.shape.width,
+            self.planned.max(self.placing.shape.made),
+            math::EXPANDING_LOAD,
+        )
+    }
+
+    /// Whether `other` can be merged with this one: the slots of one are those of the other, doubled any number of times.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference.
+    pub fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+        let (ours, theirs) = (self.placing.shape, other.placing.shape);
+        if ours.width != theirs.width {
+            return Err(Mismatch::Fingerprints { ours: ours.width, theirs: theirs.width });
+        }
+        let (ours, theirs) = (ours.slots(), theirs.slots());
+        if ours >> ours.trailing_zeros() != theirs >> theirs.trailing_zeros() {
+            return Err(Mismatch::Slots { ours, theirs });
+        }
+        self.hashing.must_equal(&other.hashing)
+    }
+
+    /// Union: afterwards this filter holds every key of both, as often as both together had it, up to 8 times. Nobody's
+    /// keys are needed. The smaller one is doubled first, and both are if they have no room in the larger.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference, the memory that was not granted, or what cannot grow any more; then nothing
+    /// has changed.
+    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.must_match(other)?;
+        let refused = |limit| match limit {
+            Limit::Memory { bytes } => Mismatch::Memory { bytes },
+            limit => Mismatch::Full(Full { limit, inserted: 0 }),
+        };
+        self.must_be_whole().map_err(refused)?;
+        if !other.is_whole && !other.is_as_written() {
+            return Err(refused(Limit::Damaged));
+        }
+        // Doubled copies, where they are needed: nobody changes before all memory is there.
+        let (mut ours, mut theirs) = (None::<Self>, None::<Self>);
+        fn slots(one: &Expanding) -> u64 {
+            one.placing.shape.slots()
+        }
+        loop {
+            let (one, two) = (ours.as_ref().unwrap_or(self), theirs.as_ref().unwrap_or(other));
+            let is_full = one.used.saturating_add(two.used) > one.capacity().max(two.capacity());
+            let (one_grows, two_grows) =
+                (is_full || slots(one) < slots(two), is_full || slots(two) < slots(one));
+            if !one_grows && !two_grows {
+                break;
+            }
+            let one = one_grows.then(|| one.grown()).transpose().map_err(refused)?;
+            let two = two_grows.then(|| two.grown()).transpose().map_err(refused)?;
+            (ours, theirs) = (one.or(ours), two.or(theirs));
+        }
+        let (one, two) = (ours.as_ref().unwrap_or(self), theirs.as_ref().unwrap_or(other));
+        let Placing { shape, runs, .. } = one.placing;
+        let mut words = Words::zeroed(runs.words()).map_err(|no| Mismatch::Memory { bytes: no.bytes })?;
+        let ages = with_ranks(Unite {
+            runs,
+            one: one.words.as_slice(),
+            two: two.words.as_slice(),
+            to: words.as_mut_slice(),
+        });
+        let copies = one.copies.saturating_add(two.copies).min(ages[shape.width as usize]);
+        // What the start is, is for people only: keys are placed by the number of slots.
+        let made = (shape.slots() / self.placing.shape.start).ilog2();
+        self.placing = Placing::new(Shape { start: self.placing.shape.start, made, ..shape });
+        (self.words, self.ages, self.copies, self.inserted) = (words, ages, copies, None);
+        self.used = ages.iter().sum();
+        Ok(())
+    }
+
+    /// A copy of twice the slots.
+    fn grown(&self) -> Result<Self, Limit> {
+        let (words, shape) = self.doubled()?;
+        let mut grown = Self { words, ..self.without_words() };
+        grown.has_doubled(shape);
+        Ok(grown)
+    }
+
+    fn without_words(&self) -> Self {
+        Self { words: Words::default(), ..*self }
+    }
+
+    /// The filter as it stands in a file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        family::encode(self, Summing::Payload).to_vec()
+    }
+
+    /// A filter from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        family::from_bytes(bytes, None, &FAMILY, Self::decode)
+    }
+
+    /// A keyed filter from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
+    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
+        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
+    }
+
+    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+        let header = &frame.header;
+        if header.probing != Probing::Expanding.id() {
+            return Err(DecodeError::Probing { found: header.probing });
+        }
+        if matches!(hashing, Hashing::Integer) {
+            let stored = header.hashing;
+            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
+        }
+        let mut fields = Fields::new(&header.params);
+        let slots = fields.u64("slots")?;
+        let width = fields.u32("bits of a fingerprint")?;
+        let planned = fields.u32("planned doublings")?;
+        let made = fields.u32("doublings")?;
+        fields.zero_u32("padding of the parameters")?;
+        let fpr_asked = fields.rate("asked rate")?;
+        let copies = fields.u64("copies")?;
+        if !EXPANDING_WIDTHS.contains(&width) {
+            return Err(DecodeError::Value { field: "bits of a fingerprint", found: width.into() });
+        }
+        let mut ages = [0; AGES];
+        for slots in &mut ages[..=width as usize] {
+            *slots = fields.u64("slots of an age")?;
+        }
+        fields.end("parameters", header.params.len())?;
+        if planned > EXPANDING_MOST_DOUBLINGS {
+            return Err(DecodeError::Value { field: "planned doublings", found: planned.into() });
+        }
+        if !(1..=MAX_BITS / u64::from(width + 1 + OVERHEAD)).contains(&slots)
+            || !slots.is_multiple_of(BLOCK as u64)
+        {
+            return Err(DecodeError::Value { field: "slots", found: slots });
+        }
+        // Before the doublings there were whole blocks, too.
+        if made > (slots / BLOCK as u64).trailing_zeros() {
+            return Err(DecodeError::Value { field: "doublings", found: made.into() });
+        }
+        let shape = Shape { start: slots >> made, made, width };
+        let placing = Placing::new(shape);
+        let (expected, found) = (placing.runs.words() * 8, header.payload.length);
+        if expected != found {
+            return Err(DecodeError::Length { field: "payload", expected, found });
+        }
+        let used = ages.iter().fold(0u64, |sum, &slots| sum.saturating_add(slots));
+        if used > math::expanding_capacity(slots) {
+            return Err(DecodeError::Value { field: "slots of an age", found: used });
+        }
+        // All but one of each are copies, and they have no bits.
+        if copies > ages[width as usize] {
+            return Err(DecodeError::Value { field: "copies", found: copies });
+        }
+        if let Some(found) = header.ones.filter(|&ones| ones != used) {
+            return Err(DecodeError::Value { field: "occupied slots", found });
+        }
+        let inserted = header.inserted;
+        let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
+        let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        let is_whole = frame.verified;
+        let filter =
+            Self { words, placing, planned, fpr_asked, hashing, inserted, ages, used, copies, is_whole };
+        // Looked at only when the whole payload is read anyway, so that a large file opens by its header. What no writer
+        // gives may then be answered wrongly, does no harm, and is looked at before it is changed.
+        if is_whole && !filter.is_as_written() {
+            return Err(DecodeError::Payload { problem: "a run that no writer gives" });
+        }
+        Ok(filter)
+    }
+}
+
+/// One question, about a quotient that has a run.
+struct Ask<'a> {
+    runs: Runs,
+    words: &'a [u64],
+    place: Place,
+}
+
+impl Work for Ask<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self, ranks: impl Ranks) -> bool {
+        let (Self { runs, words, .. }, Place { spot, young }) = (&self, self.place);
+        match runs.aim(ranks, words, spot) {
+            Some(aim) => runs.any(words, aim, young),
+            None => runs.any_far(ranks, words, spot, young),
+        }
+    }
+}
+
+/// Many questions.
+struct AskAll<'a, K, P> {
+    placing: Placing,
+    words: &'a [u64],
+    keys: &'a [K],
+    place: P,
+    hits: &'a mut [bool],
+}
+
+impl<K, P: Fn(&Placing, &[K], &mut [Place])> Work for AskAll<'_, K, P> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, ranks: impl Ranks) {
+        let Self { placing, mut words, keys, place, hits } = self;
+        let (runs, far) = (placing.runs, words.len() >= PREFETCH_FROM_WORDS);
+        // Those of the batch before whose slots have been asked for.
+        let (mut aims, mut len) = ([(Aim::default(), 0, 0); BATCH], 0);
+        let mut first = 0;
+        batch::pipeline(
+            &mut words,
+            keys,
+            |keys, places| place(&placing, keys, places),
+            far,
+            |words, place| runs.prefetch_header(words, place.spot),
+            |words, places| {
+                for &(aim, young, index) in &aims[..len] {
+                    hits[index] = runs.any(words, aim, young);
+                }
+                // Whether a quotient has a run is a coin that no branch predictor knows. So those that have one are listed
+                // without a branch, and only their slots are looked for.
+                let (mut listed, mut occupied) = ([0u8; BATCH], 0);
+                for (index, place) in places.iter().enumerate() {
+                    listed[occupied % BATCH] = index as u8;
+                    occupied += usize::from(runs.is_occupied(words, place.spot));
+                }
+                len = 0;
+                for &index in &listed[..occupied] {
+                    let Place { spot, young } = places[index as usize % BATCH];
+                    let index = first + index as usize;
+                    let Some(aim) = runs.aim(ranks, words, spot) else {
+                        hits[index] = runs.any_far(ranks, words, spot, young);
+                        continue;
+                    };
+                    if far {
+                        Runs::prefetch_aim(words, aim);
+                    }
+                    aims[len % BATCH] = (aim, young, index);
+                    len += 1;
+                }
+                first += places.len();
+            },
+        );
+    }
+}
+
+/// One insert. Whether it is stored, and whether it was perhaps there.
+struct Put<'a, const SET: bool> {
+    runs: Runs,
+    words: &'a mut [u64],
+    place: Place,
+}
+
+impl<const SET: bool> Work for Put<'_, SET> {
+    type Output = (bool, bool);
+
+    #[inline(always)]
+    fn run(self, ranks: impl Ranks) -> (bool, bool) {
+        let Place { spot, young } = self.place;
+        let (is_in, met) = self.runs.insert(ranks, self.words, spot, young, admits::<SET>);
+        (is_in, met.is_known)
+    }
+}
+
+/// Many inserts, for all of which there is room. How many are stored.
+struct PutAll<'a, const SET: bool, K, P, T> {
+    placing: Placing,
+    words: &'a mut [u64],
+    keys: &'a [K],
+    place: P,
+    told: T,
+}
+
+impl<const SET: bool, K, P, T> Work for PutAll<'_, SET, K, P, T>
+where
+    P: Fn(&Placing, &[K], &mut [Place]),
+    T: FnMut(Insertion),
+{
+    type Output = u64;
+
+    #[inline(always)]
+    fn run(self, ranks: impl Ranks) -> u64 {
+        let Self { placing, mut words, keys, place, mut told } = self;
+        let (runs, far) = (placing.runs, words.len() >= PREFETCH_FROM_WORDS);
+        let mut stored = 0;
+        batch::pipeline(
+            &mut words,
+            keys,
+            |keys, places| place(&placing, keys, places),
+            far,
+            |words, place| runs.prefetch(words, place.spot),
+            |words, places| {
+                for &place in places {
+                    let (is_in, is_known) = Put::<SET> { runs, words, place }.run(ranks);
+                    stored += u64::from(is_in);
+                    told(Insertion::new_if(!is_known));
+                }
+            },
+        );
+        stored
+    }
+}
+
+/// What became of a removal.
+enum Taken {
+    /// There was nothing.
+    None,
+    /// There are so many copies that they stay.
+    Stays,
+    One {
+        age: u32,
+    },
+}
+
+/// One removal: of the longest fingerprint that matches.
+struct Take<'a> {
+    runs: Runs,
+    words: &'a mut [u64],
+    place: Place,
+}
+
+impl Work for Take<'_> {
+    type Output = Taken;
+
+    #[inline(always)]
+    fn run(self, ranks: impl Ranks) -> Taken {
+        let Place { spot, young } = self.place;
+        let mut taken = Taken::None;
+        self.runs.remove(ranks, self.words, spot, |slots| {
+            // The place and the age of the longest, and how often it is there.
+            let (mut longest, mut copies) = (None::<(usize, u32)>, 0);
+            for (nth, slot) in slots.enumerate().filter(|&(_, slot)| is_first_part(slot, young)) {
+                let age = slot.trailing_zeros();
+                if longest.is_none_or(|(_, least)| age < least) {
+                    (longest, copies) = (Some((nth, age)), 0);
+                }
+                copies += u32::from(longest.is_some_and(|(_, least)| age == least));
+            }
+            let (nth, age) = longest?;
+            taken = if copies < MOST_COPIES { Taken::One { age } } else { Taken::Stays };
+            (copies < MOST_COPIES).then_some(nth)
+        });
+        taken
+    }
+}
+
+/// A doubling: each fingerprint gives its first bit to its quotient.
+struct Double<'a> {
+    runs: Runs,
+    from: &'a [u64],
+    doubled: Runs,
+    to: &'a mut [u64],
+    width: u32,
+}
+
+impl Work for Double<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, ranks: impl Ranks) {
+        let (bitless, mask) = (1 << self.width, (2 << self.width) - 1);
+        let mut filler = Filler::new(self.doubled, self.to);
+        // Copies of those without bits, still to come to the second of their quotients.
+        let (mut copies, mut second) = (0, 0);
+        for (quotient, slot) in self.runs.iter(self.from) {
+            let doubled = 2 * quotient + (slot >> self.width);
+            // They stand behind those whose first bit is 0, and before those whose first bit is 1.
+            if copies > 0 && (doubled > second || slot > bitless) {
+                (0..copies).for_each(|_| filler.push(second, bitless));
+                copies = 0;
+            }
+            if slot == bitless {
+                filler.push(2 * quotient, bitless);
+                (copies, second) = (copies + 1, 2 * quotient + 1);
+            } else {
+                filler.push(doubled, slot << 1 & mask);
+            }
+        }
+        (0..copies).for_each(|_| filler.push(second, bitless));
+        filler.finish(ranks);
+    }
+}
+
+/// A union of two tables of one shape. The numbers of fingerprints by their ages.
+struct Unite<'a> {
+    runs: Runs,
+    one: &'a [u64],
+    two: &'a [u64],
+    to: &'a mut [u64],
+}
+
+impl Work for Unite<'_> {
+    type Output = [u64; AGES];
+
+    #[inline(always)]
+    fn run(self, ranks: impl Ranks) -> [u64; AGES] {
+        let (mut one, mut two) = (self.runs.iter(self.one).peekable(), self.runs.iter(self.two).peekable());
+        let mut filler = Filler::new(self.runs, self.to);
+        let mut ages = [0; AGES];
+        let (mut last, mut copies) = (None, 0);
+        loop {
+            let next = match (one.peek(), two.peek()) {
+                (Some(first), Some(second)) if second < first => two.next(),
+                (None, _) => two.next(),
+                _ => one.next(),
+            };
+            let Some((quotient, slot)) = next else { break };
+            copies = if last == next { copies + 1 } else { 1 };
+            last = next;
+            let age = slot.trailing_zeros() as usize;
+            if copies <= MOST_COPIES {
+                ages[age] += 1;
+                filler.push(quotient, slot);
+            }
+        }
+        filler.finish(ranks);
+        ages
+    }
+}
+
+impl Filter for Expanding {
+    fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.has(digest)
+    }
+
+    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
+        self.ask(digests, of_digests, hits);
+    }
+}
+
+impl Insert for Expanding {
+    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
+        self.put::<false>(digest)
+    }
+
+    fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
+        self.fill::<false, _>(digests, of_digests, |outcome| outcomes.push(outcome))
+    }
+}
+
+impl Remove for Expanding {
+    fn remove_digest(&mut self, digest: Digest) -> bool {
+        self.take(digest)
+    }
+}
+
+impl Merge for Expanding {
+    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+        self.merge(family::same_type(self, other)?)
+    }
+}
+
+impl AnyFilter for Expanding {
+    fn family(&self) -> &'static Family {
+        &FAMILY
+    }
+
+    fn slots(&self) -> Option<Slots> {
+        Some(self.slots())
+    }
+
+    fn doublings(&self) -> Option<Doublings> {
+        Some(self.doublings())
+    }
+
+    fn report(&self) -> Report {
+        Report {
+            capacity: self.capacity(),
+            inserted: self.inserted,
+            estimated_len: Some(self.estimated_len() as f64),
+            bits: self.bits(),
+            probes: None,
+            fill: self.slots().load(),
+            fpr_asked: self.fpr_asked,
+            fpr_now: self.fpr(),
+            fpr_at_capacity: self.fpr_at_capacity(),
+            guarantee: Guarantee::NoFalseNegativesIfDeletesValid,
+        }
+    }
+
+    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
+        let Shape { made, width, .. } = self.placing.shape;
+        out.probing(Probing::Expanding);
+        out.counts(self.inserted, self.used);
+        out.params().u64(self.placing.shape.slots()).u32(width).u32(self.planned).u32(made).u32(0);
+        out.params().f64(self.fpr_asked).u64(self.copies);
+        for &slots in &self.ages[..=width as usize] {
+            out.params().u64(slots);
+        }
+        out.words(&self.words);
+    }
+
+    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
+        self.contains_all(keys, hits);
+    }
+
+    fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
+        Ok(self.fill::<false, _>(keys, of_keys(self.hashing), |outcome| outcomes.push(outcome))?)
+    }
+
+    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
+        Some(self)
+    }
+    fn as_remove(&mut self) -> Option<&mut dyn Remove> {
+        Some(self)
+    }
+    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
+        Some(self)
+    }
+}

@@ -1,0 +1,841 @@
+//! Binary fuse filter: a set that is known and stays as it is, in few bits.
+//!
+//! **Answers** "is this key in the set?"
+//! **Promise** a key of the set is never denied; another is admitted with the rate 2^-bits, whatever the number of keys.
+//! **Not for** sets that change: there is no insert, and no merge. Build it again.
+//!
+//! ```text
+//!   key ─▶ half a ─▶ shard ─▶ segment i        segment i+1      segment i+2
+//!                             [ .. 5a .. ]  xor [ .. 17 .. ] xor [ .. c3 .. ]  ==  fingerprint of the key?
+//! ```
+//!
+//! | operation | cache lines                | can fail                          |
+//! |-----------|----------------------------|-----------------------------------|
+//! | build     | a few passes over all keys | memory; a source that cannot read |
+//! | contains  | 3 (layout `compact`: 4)    | no                                |
+//!
+//! Each key has a place in each of three neighbouring segments (four in the layout `compact`, which is smaller and slower).
+//! Building finds an order of the keys in which each is the only one left at one of its places, so that this place can be
+//! given what the key needs: the exclusive or of its places is its fingerprint. If there is no such order another seed is
+//! tried. Of very many keys the shards by the highest bits of their digests are built each for itself.
+//!
+//! Repeated keys do no harm. Two keys with the same half digest are one key.
+//!
+//! **Paper** Graf, Lemire, *Binary Fuse Filters: Fast and Smaller Than Xor Filters*, JEA 2022.
+//! **We differ** in the first place of a key, which is its half digest scaled and no hash of it: keys that are sorted, which
+//! sharding nearly does, touch memory in order; in the order of peeling, by segments and first come first served, so that
+//! several keys are looked at together; in fingerprints of any length.
+//!
+//! ```
+//! use mayhap::Fuse;
+//!
+//! let bad = Fuse::build(&["a.example", "b.example", "b.example"], 0.004)?;
+//! assert!(bad.contains("b.example"));
+//! assert_eq!((bad.keys(), bad.fingerprint_bits()), (2, 8));
+//! # Ok::<(), mayhap::Error>(())
+//! ```
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::batch;
+use crate::bits::{Bytes, Words, words_for};
+use crate::error::{BuildError, DecodeError, SpecError};
+use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
+use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::math;
+use crate::probing::{Probing, reduce};
+use crate::shards::{DigestShards, shard_of};
+use crate::simd;
+use crate::spec::{FuseSize, Layout, MAX_BITS, Plan, Spec};
+use crate::traits::Filter;
+use crate::wire::{Fields, Frame, Summing, Writer};
+
+/// The family `fuse`.
+pub static FAMILY: Family = Family {
+    id: 17,
+    name: "fuse",
+    summary: "a set that stays as it is: 7.9 bits per key at 0.8%, 9.0 at 0.4%",
+    can: Capabilities {
+        inserts: false,
+        removes: false,
+        counts: false,
+        labels: false,
+        merges: false,
+        intersects: false,
+        subtracts: false,
+        folds: false,
+        grows: false,
+        exact: false,
+    },
+    cost: Cost { query: "O(1)", insert: "–", space: "1.13 n log2(1/p)" },
+    make: Make::FromDigests(|spec, shards, threads| Ok(Box::new(Fuse::from_shards(spec, shards, threads)?))),
+    shared: None,
+    plan,
+    decode: |frame, hashing| Ok(Box::new(Fuse::decode(frame, hashing)?)),
+    in_place: false,
+};
+
+fn plan(spec: &Spec) -> Result<Plan, SpecError> {
+    let size = spec.fuse()?;
+    Ok(Plan {
+        capacity: size.capacity,
+        fpr_asked: size.fpr_asked,
+        fpr: size.fpr,
+        bits: size.bits(),
+        probes: Some(size.ways),
+    })
+}
+
+/// Filters smaller than this stay in the second-level cache, where prefetching costs more than it brings.
+const PREFETCH_FROM_WORDS: usize = 256 * 1024 / 8;
+
+/// 2^64 divided by the golden ratio, odd.
+const PHI: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Words of the directory for each shard.
+const DIRECTORY_WORDS: usize = 3;
+
+/// Seeds that are tried. One in two or more gives a filter, so that all of them fail with a chance below 2^-64.
+const MOST_TRIES: u64 = 64;
+
+/// So many of them are tried before the filter becomes longer by a segment.
+const SEEDS_PER_SIZE: u64 = 4;
+
+/// Both halves of the product with a constant, folded: all bits of the result depend on many of `word`.
+#[inline(always)]
+const fn folded(word: u64) -> u64 {
+    let product = word as u128 * PHI as u128;
+    product as u64 ^ (product >> 64) as u64
+}
+
+/// Where the keys of a shard lie: arithmetic without memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Shard {
+    seed: u64,
+    /// The number of places that are the first of a key; a multiple of the segment.
+    starts: u64,
+    /// The places of a segment are 2 to this.
+    segment_log: u32,
+    /// Places of all shards before it.
+    offset: u64,
+}
+
+impl Shard {
+    /// For so many keys.
+    fn sized(keys: u64, ways: u32) -> Self {
+        let (segment_log, segments) = math::fuse_segments(keys, ways);
+        Self { seed: 0, starts: segments << segment_log, segment_log, offset: 0 }
+    }
+
+    fn slots(&self, ways: u32) -> u64 {
+        self.starts + (u64::from(ways - 1) << self.segment_log)
+    }
+
+    /// The places of a key among all slots, and its hash. `bits` tell the shard, and say nothing more here.
+    #[inline(always)]
+    fn places<const WAYS: usize>(&self, half: u64, bits: u32) -> ([u64; WAYS], u64) {
+        let hash = folded(half ^ self.seed);
+        let first = reduce(half << bits, self.starts);
+        let segment = 1 << self.segment_log;
+        let mask = segment - 1;
+        let mut places = [first + self.offset; WAYS];
+        for (i, place) in places.iter_mut().enumerate().skip(1) {
+            let turn = if WAYS == 3 { hash >> (18 * (2 - i)) } else { hash >> (16 * (i - 1)) };
+            *place = ((first + i as u64 * segment) ^ (turn & mask)) + self.offset;
+        }
+        (places, hash)
+    }
+}
+
+/// The fingerprint is made of the whole hash; the caller takes as many of the lowest bits as it has.
+#[inline(always)]
+const fn fingerprint(hash: u64) -> u64 {
+    hash ^ hash >> 32
+}
+
+/// A binary fuse filter.
+#[derive(Clone, Debug)]
+pub struct Fuse {
+    /// Fingerprints of `width` bits, packed; a word of zeros; and the directory: what `shards` has.
+    words: Words,
+    shards: Vec<Shard>,
+    /// How many of the highest bits of a half tell its shard.
+    shard_bits: u32,
+    size: FuseSize,
+    hashing: Hashing,
+    /// Different halves that it was built of.
+    keys: u64,
+}
+
+/// Two filters are equal if they give the same answers: same size, hashing, seeds and fingerprints.
+impl PartialEq for Fuse {
+    fn eq(&self, other: &Self) -> bool {
+        self.hashing == other.hashing
+            && (self.size.width, self.size.ways) == (other.size.width, other.size.ways)
+            && self.words == other.words
+    }
+}
+
+impl Fuse {
+    /// A filter of these keys, with a false-positive rate of at most `fpr`. Repeats do no harm.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the rate that cannot be had, or the memory.
+    #[cfg(feature = "std")]
+    pub fn build<K: Key + Sync>(keys: &[K], fpr: f64) -> Result<Self, BuildError> {
+        Self::build_with(keys, &Spec::new().with_fpr(fpr), 1)
+    }
+
+    /// A filter of these keys, of whatever was asked for, by so many threads. Their number does not change the filter.
+    ///
+    /// # Errors
+    /// As for [`build`](Fuse::build).
+    #[cfg(feature = "std")]
+    pub fn build_with<K: Key + Sync>(keys: &[K], spec: &Spec, threads: usize) -> Result<Self, BuildError> {
+        // What is wrong with the rest is said before anything is hashed.
+        let spec = spec.with_capacity(keys.len().max(1) as u64);
+        spec.fuse()?;
+        let bits = math::shard_bits(keys.len() as u64);
+        let shards = crate::shards::MemoryShards::hashed(keys, spec.hashed()?, bits, threads);
+        Self::from_shards(&spec, &shards, threads)
+    }
+
+    /// A filter of keys that come as digests, by so many threads. Their number does not change the filter.
+    ///
+    /// # Errors
+    /// As for [`build`](Fuse::build), and what the source says.
+    pub fn from_shards(spec: &Spec, source: &dyn DigestShards, threads: usize) -> Result<Self, BuildError> {
+        let (mut size, hashing) = (spec.fuse()?, spec.hashed()?);
+        let shard_bits = math::shard_bits(source.len());
+        let built = built_shards(source, shard_bits, &size, threads)?;
+        let (mut shards, mut keys, mut slots) = (Vec::with_capacity(built.len()), 0, 0);
+        for part in &built {
+            shards.push(Shard { offset: slots, ..part.shard });
+            // Whole words, whatever the width.
+            slots += part.shard.slots(size.ways).next_multiple_of(64);
+            keys += part.keys;
+        }
+        let bits = slots.checked_mul(size.width.into()).filter(|&bits| bits <= MAX_BITS);
+        let bits = bits.ok_or(SpecError::Bits { asked: u64::MAX, limit: MAX_BITS })?;
+        let mut words = Words::zeroed(words_for(bits) + 1 + (DIRECTORY_WORDS * shards.len()) as u64)
+            .map_err(SpecError::from)?;
+        let mut rest = words.as_mut_slice();
+        for part in built {
+            let (own, behind) = rest.split_at_mut(part.words.len());
+            own.copy_from_slice(part.words.as_slice());
+            rest = behind;
+        }
+        for (entry, shard) in rest[1..].chunks_exact_mut(DIRECTORY_WORDS).zip(&shards) {
+            entry.copy_from_slice(&[shard.seed, shard.starts >> shard.segment_log, shard.segment_log.into()]);
+        }
+        size.capacity = keys.max(1);
+        size.fpr = math::fuse_fpr(size.width, size.capacity);
+        Ok(Self { words, shards, shard_bits, size, hashing, keys })
+    }
+
+    /// Whether a key is perhaps in the set. `false` is certain.
+    #[must_use]
+    #[inline]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.has(self.hashing.half_of(key))
+    }
+
+    /// Asks for many keys, several at a time in flight; appends one answer each.
+    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+        let hashing = self.hashing;
+        self.ask(keys, |keys, halves| K::halves(keys, &hashing, halves), hits);
+    }
+
+    #[inline]
+    fn has(&self, half: u64) -> bool {
+        if self.keys == 0 {
+            return false;
+        }
+        match self.size.ways {
+            3 => self.has_by::<3>(half),
+            _ => self.has_by::<4>(half),
+        }
+    }
+
+    #[inline(always)]
+    fn has_by<const WAYS: usize>(&self, half: u64) -> bool {
+        let shard = &self.shards[shard_of(half, self.shard_bits) as usize];
+        let (places, hash) = shard.places::<WAYS>(half, self.shard_bits);
+        let slots = Slots { words: self.words.as_slice(), width: self.size.width };
+        slots.differ(&places, hash) == 0
+    }
+
+    #[inline(always)]
+    fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [u64]) + Copy, hits: &mut Vec<bool>) {
+        let start = hits.len();
+        hits.resize(start + keys.len(), false);
+        let hits = &mut hits[start..];
+        match (self.keys, self.size.ways, self.size.width) {
+            (0, ..) => {}
+            (_, 3, 8) => self.ask_by::<3, true, K>(keys, hash, hits),
+            (_, 3, _) => self.ask_by::<3, false, K>(keys, hash, hits),
+            (_, _, 8) => self.ask_by::<4, true, K>(keys, hash, hits),
+            _ => self.ask_by::<4, false, K>(keys, hash, hits),
+        }
+    }
+
+    #[inline(always)]
+    fn ask_by<const WAYS: usize, const BYTES: bool, K>(
+        &self,
+        keys: &[K],
+        hash: impl Fn(&[K], &mut [u64]),
+        mut hits: &mut [bool],
+    ) {
+        let width = if BYTES { 8 } else { self.size.width };
+        let mut slots = Slots { words: self.words.as_slice(), width };
+        let far = slots.words.len() >= PREFETCH_FROM_WORDS;
+        let (shards, bits) = (&*self.shards, self.shard_bits);
+        let place = |keys: &[K], places: &mut [Placed<WAYS>]| {
+            let mut halves = [0; batch::BATCH];
+            let halves = &mut halves[..keys.len()];
+            hash(keys, halves);
+            for (placed, &half) in places.iter_mut().zip(&*halves) {
+                let (places, hash) = shards[shard_of(half, bits) as usize].places::<WAYS>(half, bits);
+                *placed = Placed { places, hash };
+            }
+        };
+        let prefetch = |slots: &Slots<'_>, placed: Placed<WAYS>| {
+            placed.places.into_iter().for_each(|place| slots.prefetch(place));
+        };
+        batch::pipeline(&mut slots, keys, place, far, prefetch, |slots, placed| {
+            let own = hits.split_off_mut(..placed.len()).expect("one answer per key");
+            for (hit, placed) in own.iter_mut().zip(placed) {
+                *hit = slots.differ(&placed.places, placed.hash) == 0;
+            }
+        });
+    }
+
+    /// The different keys that it was built of. (Two keys with the same half digest count as one.)
+    #[must_use]
+    pub fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// Bits of all fingerprints together.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        slots_of(&self.shards, self.size.ways) * u64::from(self.size.width)
+    }
+
+    /// Bytes of memory, everything included.
+    #[must_use]
+    pub fn size_in_bytes(&self) -> u64 {
+        (size_of::<Self>() + self.words.len() * 8 + self.shards.capacity() * size_of::<Shard>()) as u64
+    }
+
+    /// Bits of a fingerprint. The false-positive rate is 2 to minus this.
+    #[must_use]
+    pub fn fingerprint_bits(&self) -> u32 {
+        self.size.width
+    }
+
+    /// Three places per key (`fastest`) or four (`compact`).
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        self.size.layout()
+    }
+
+    /// The false-positive rate: that of the fingerprints, and that of half digests.
+    #[must_use]
+    pub fn fpr(&self) -> f64 {
+        math::fuse_fpr(self.size.width, self.keys)
+    }
+
+    /// How keys are hashed.
+    #[must_use]
+    pub fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    /// The filter as it stands in a file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        family::encode(self, Summing::Payload).to_vec()
+    }
+
+    /// A filter from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        family::from_bytes(bytes, None, &FAMILY, Self::decode)
+    }
+
+    /// A keyed filter from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
+    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
+        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
+    }
+
+    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+        let header = &frame.header;
+        if header.probing != Probing::Fuse.id() {
+            return Err(DecodeError::Probing { found: header.probing });
+        }
+        if matches!(hashing, Hashing::Integer) {
+            let stored = header.hashing;
+            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
+        }
+        let mut fields = Fields::new(&header.params);
+        let keys = fields.u64("keys")?;
+        let width = fields.u32("bits of a fingerprint")?;
+        let ways = fields.u32("places of a key")?;
+        let shard_bits = fields.u32("bits that tell the shard")?;
+        let reserved = fields.u32("reserved")?;
+        let fpr_asked = fields.rate("asked rate")?;
+        fields.end("parameters", header.params.len())?;
+        let value = |field, found: u32| DecodeError::Value { field, found: found.into() };
+        if !FuseSize::WIDTHS.contains(&width) {
+            return Err(value("bits of a fingerprint", width));
+        }
+        if !(3..=4).contains(&ways) {
+            return Err(value("places of a key", ways));
+        }
+        if shard_bits > math::MAX_SHARD_BITS {
+            return Err(value("bits that tell the shard", shard_bits));
+        }
+        if reserved != 0 {
+            return Err(value("reserved", reserved));
+        }
+        let (capacity, fpr) = (keys.max(1), math::fuse_fpr(width, keys.max(1)));
+        let size = FuseSize { capacity, width, ways, fpr_asked, fpr };
+        let found = header.payload.length;
+        let directory = 8 * (1 + ((DIRECTORY_WORDS as u64) << shard_bits));
+        if found < directory {
+            return Err(DecodeError::Length { field: "payload", expected: directory, found });
+        }
+        let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
+        let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        let (slots, directory) = words.as_slice().split_at(words.len() - (directory / 8) as usize);
+        // The slots are as many as there are words for, at most: a directory that claims more is refused below.
+        let (mut shards, mut offset) = (Vec::new(), 0u64);
+        for entry in directory[1..].chunks_exact(DIRECTORY_WORDS) {
+            let &[seed, segments, log] = entry else {
+                return Err(DecodeError::Payload { problem: "a directory that no writer gives" });
+            };
+            let segment_log = u32::try_from(log).ok().filter(|&log| log <= math::MAX_SEGMENT_LOG);
+            let shard = segment_log
+                .filter(|_| (1..=MAX_BITS).contains(&segments))
+                .map(|segment_log| Shard { seed, starts: segments << segment_log, segment_log, offset })
+                .filter(|shard| shard.slots(ways) <= MAX_BITS)
+                .ok_or(DecodeError::Payload { problem: "a directory that no writer gives" })?;
+            offset += shard.slots(ways).next_multiple_of(64);
+            shards.push(shard);
+            if offset > MAX_BITS {
+                break;
+            }
+        }
+        let expected = words_for(offset.saturating_mul(width.into()));
+        if expected != slots.len() as u64 {
+            return Err(DecodeError::Payload {
+                problem: "a directory of more or fewer slots than there are",
+            });
+        }
+        if directory[0] != 0 {
+            return Err(DecodeError::Padding { field: "word before the directory" });
+        }
+        if let Some(found) = frame.header.ones.filter(|&ones| ones > offset) {
+            return Err(DecodeError::Value { field: "number of keys", found });
+        }
+        if keys > offset || frame.header.ones.is_some_and(|ones| ones != keys) {
+            return Err(DecodeError::Value { field: "keys", found: keys });
+        }
+        Ok(Self { words, shards, shard_bits, size, hashing, keys })
+    }
+}
+
+/// The slots of all shards, each filled up to whole words.
+fn slots_of(shards: &[Shard], ways: u32) -> u64 {
+    shards.iter().map(|shard| shard.slots(ways).next_multiple_of(64)).sum()
+}
+
+/// Where a key lies, and what it is compared with.
+#[derive(Clone, Copy, Debug)]
+struct Placed<const WAYS: usize> {
+    places: [u64; WAYS],
+    hash: u64,
+}
+
+impl<const WAYS: usize> Default for Placed<WAYS> {
+    fn default() -> Self {
+        Self { places: [0; WAYS], hash: 0 }
+    }
+}
+
+/// Fingerprints, packed.
+#[derive(Clone, Copy, Debug)]
+struct Slots<'a> {
+    words: &'a [u64],
+    width: u32,
+}
+
+impl Slots<'_> {
+    /// What is at a place, and other bits above it.
+    #[inline(always)]
+    fn get(&self, place: u64) -> u64 {
+        if cfg!(target_endian = "little") {
+            let bytes: &[u8] = bytemuck::cast_slice(self.words);
+            if self.width == 8 {
+                return bytes[place as usize].into();
+            }
+            // At most 32 bits and 7 before them: eight bytes have them, and behind the last one there is a word.
+            let bit = place * u64::from(self.width);
+            let chunk = bytes[(bit / 8) as usize..].first_chunk().expect("a word behind the last slot");
+            return u64::from_le_bytes(*chunk) >> (bit % 8);
+        }
+        let bit = place * u64::from(self.width);
+        let (word, shift) = ((bit / 64) as usize, bit % 64);
+        self.words[word] >> shift | self.words[word + 1] << 1 << (63 - shift)
+    }
+
+    /// 0 if the places of a key give its fingerprint.
+    #[inline(always)]
+    fn differ<const WAYS: usize>(&self, places: &[u64; WAYS], hash: u64) -> u64 {
+        let all = places.iter().fold(fingerprint(hash), |all, &place| all ^ self.get(place));
+        all << (64 - self.width)
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, place: u64) {
+        simd::prefetch(self.words, (place * u64::from(self.width) / 64) as usize);
+    }
+}
+
+/// A shard, built.
+struct Part {
+    shard: Shard,
+    words: Words,
+    keys: u64,
+}
+
+fn built_shards(
+    source: &dyn DigestShards,
+    bits: u32,
+    size: &FuseSize,
+    threads: usize,
+) -> Result<Vec<Part>, BuildError> {
+    let count = 1u64 << bits;
+    #[cfg(feature = "std")]
+    if threads > 1 && count > 1 {
+        // More threads would need more memory than the shards save.
+        let threads = threads.min(((count / 4) as usize).max(2));
+        return built_in_parallel(source, bits, size, threads);
+    }
+    let _ = threads;
+    let mut workspace = Workspace::default();
+    (0..count).map(|shard| workspace.built(source, shard, bits, size)).collect()
+}
+
+/// Each thread takes the next shard that nobody has.
+#[cfg(feature = "std")]
+fn built_in_parallel(
+    source: &dyn DigestShards,
+    bits: u32,
+    size: &FuseSize,
+    threads: usize,
+) -> Result<Vec<Part>, BuildError> {
+    use core::sync::atomic::{AtomicU64, Ordering};
+
+    let next = AtomicU64::new(0);
+    let work = || {
+        let (mut workspace, mut parts) = (Workspace::default(), Vec::new());
+        loop {
+            let shard = next.fetch_add(1, Ordering::Relaxed);
+            if shard >> bits != 0 {
+                return Ok(parts);
+            }
+            match workspace.built(source, shard, bits, size) {
+                Ok(part) => parts.push((shard, part)),
+                Err(error) => {
+                    // Nobody needs to go on.
+                    next.store(1 << bits, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+    };
+    let parts: Result<Vec<Vec<(u64, Part)>>, BuildError> = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let joined = handles.into_iter().map(|handle| handle.join());
+        joined.map(|parts| parts.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    });
+    let mut parts: Vec<(u64, Part)> = parts?.into_iter().flatten().collect();
+    parts.sort_unstable_by_key(|(shard, _)| *shard);
+    Ok(parts.into_iter().map(|(_, part)| part).collect())
+}
+
+/// The memory that building a shard takes, kept from one to the next.
+#[derive(Default)]
+struct Workspace {
+    halves: Vec<u64>,
+    /// By segments; then, as they are peeled.
+    ordered: Words,
+    /// At each place, the exclusive or of the keys that lie there.
+    keys: Words,
+    /// At each place, four times the number of those keys, and the exclusive or of which of their places it is.
+    counts: Words,
+    /// Places that have, or had, one key left.
+    lone: Vec<u32>,
+    /// Of each peeled key, at which of its places it was.
+    ways: Vec<u8>,
+}
+
+/// Makes room for so many words; what they hold is anything.
+fn enlarge(words: &mut Words, len: usize) -> Result<(), SpecError> {
+    if words.len() < len {
+        // Shards differ by little: the largest should be the last that does not fit.
+        *words = Words::default();
+        *words = Words::zeroed((len + len / 64) as u64)?;
+    }
+    Ok(())
+}
+
+impl Workspace {
+    fn built(
+        &mut self,
+        source: &dyn DigestShards,
+        shard: u64,
+        bits: u32,
+        size: &FuseSize,
+    ) -> Result<Part, BuildError> {
+        self.halves.clear();
+        source.take(shard, bits, &mut self.halves)?;
+        match (size.ways, size.width) {
+            (3, ..=8) => self.solved::<3, u8>(bits, size.width),
+            (3, ..=16) => self.solved::<3, u16>(bits, size.width),
+            (3, _) => self.solved::<3, u32>(bits, size.width),
+            (_, ..=8) => self.solved::<4, u8>(bits, size.width),
+            (_, ..=16) => self.solved::<4, u16>(bits, size.width),
+            _ => self.solved::<4, u32>(bits, size.width),
+        }
+    }
+
+    fn solved<const WAYS: usize, S: Slot>(&mut self, bits: u32, width: u32) -> Result<Part, BuildError> {
+        let mut shard = Shard::sized(self.halves.len() as u64, WAYS as u32);
+        let (mut attempt, mut are_different) = (0, false);
+        while attempt < MOST_TRIES {
+            shard.seed = folded((attempt + 1u64).wrapping_mul(PHI));
+            self.order(&shard, bits)?;
+            if self.peeled::<WAYS>(&shard, bits)? {
+                let words = self.assigned::<WAYS, S>(&shard, bits, width)?;
+                return Ok(Part { shard, words, keys: self.halves.len() as u64 });
+            }
+            // A key that is there twice is never the only one left at a place, whatever the seed. Repeats are looked for
+            // only now, since sorting takes long; without them the filter is the one that the keys alone would give.
+            let before = self.halves.len();
+            if !are_different {
+                are_different = true;
+                self.halves.sort_unstable();
+                self.halves.dedup();
+            }
+            if self.halves.len() < before {
+                shard = Shard::sized(self.halves.len() as u64, WAYS as u32);
+            } else {
+                attempt += 1;
+                // Where a segment has just become longer there is little to spare, and where keys lie first does not
+                // depend on the seed: then one more segment helps.
+                if attempt % SEEDS_PER_SIZE == 0 {
+                    shard.starts += 1 << shard.segment_log;
+                }
+            }
+        }
+        Err(BuildError::Unsolved { keys: self.halves.len() as u64, tries: MOST_TRIES })
+    }
+
+    /// Orders the keys by the segment of their first place, so that those that follow each other touch the same memory.
+    fn order(&mut self, shard: &Shard, bits: u32) -> Result<(), SpecError> {
+        let segment = |half: u64| (reduce(half << bits, shard.starts) >> shard.segment_log) as usize;
+        let mut ends = alloc::vec![0usize; (shard.starts >> shard.segment_log) as usize + 1];
+        for &half in &self.halves {
+            ends[segment(half) + 1] += 1;
+        }
+        for i in 1..ends.len() {
+            ends[i] += ends[i - 1];
+        }
+        enlarge(&mut self.ordered, self.halves.len())?;
+        let ordered = self.ordered.as_mut_slice();
+        for &half in &self.halves {
+            let end = &mut ends[segment(half)];
+            ordered[*end] = half;
+            *end += 1;
+        }
+        Ok(())
+    }
+
+    /// Puts all keys to their places, and takes them away again one by one, each from a place where it is the only one.
+    /// Afterwards `ordered` and `ways` say in which order and from where; if that was possible for all.
+    fn peeled<const WAYS: usize>(&mut self, shard: &Shard, bits: u32) -> Result<bool, SpecError> {
+        let (len, slots) = (self.halves.len(), shard.slots(WAYS as u32) as usize);
+        enlarge(&mut self.keys, slots)?;
+        enlarge(&mut self.counts, slots.div_ceil(8))?;
+        self.keys.as_mut_slice()[..slots].fill(0);
+        self.counts.as_mut_slice()[..slots.div_ceil(8)].fill(0);
+        self.lone.clear();
+        self.lone.resize(slots + WAYS, 0);
+        self.ways.clear();
+        self.ways.resize(len, 0);
+        let ordered = &mut self.ordered.as_mut_slice()[..len];
+        let keys = &mut self.keys.as_mut_slice()[..slots];
+        let counts: &mut [u8] = &mut bytemuck::cast_slice_mut(self.counts.as_mut_slice())[..slots];
+        let mut crowded = false;
+        for &half in &*ordered {
+            for (i, &place) in shard.places::<WAYS>(half, bits).0.iter().enumerate() {
+                keys[place as usize] ^= half;
+                let count = &mut counts[place as usize];
+                *count = count.wrapping_add(4) ^ i as u8;
+                crowded |= *count < 4;
+            }
+        }
+        // 64 keys at one place, out of fewer than three on average: repeats.
+        if crowded {
+            return Ok(false);
+        }
+        // First come, first served: what follows each other does not depend on each other. A place gets in once, since
+        // its count only falls.
+        let (mut head, mut tail, mut done) = (0, 0, 0);
+        let lone = &mut *self.lone;
+        for segment in 0..slots >> shard.segment_log {
+            for place in segment << shard.segment_log..(segment + 1) << shard.segment_log {
+                lone[tail] = place as u32;
+                tail += usize::from(counts[place] >> 2 == 1);
+            }
+            while head < tail {
+                let place = lone[head] as usize;
+                head += 1;
+                let count = counts[place];
+                if count >> 2 != 1 {
+                    continue;
+                }
+                let half = keys[place];
+                ordered[done] = half;
+                self.ways[done] = count & 3;
+                done += 1;
+                for (i, &place) in shard.places::<WAYS>(half, bits).0.iter().enumerate() {
+                    keys[place as usize] ^= half;
+                    let count = &mut counts[place as usize];
+                    *count = count.wrapping_sub(4) ^ i as u8;
+                    lone[tail] = place as u32;
+                    tail += usize::from(*count >> 2 == 1);
+                }
+            }
+        }
+        Ok(done == len)
+    }
+
+    /// Gives each place what its key needs, the last peeled key first: nobody behind it needs another there.
+    fn assigned<const WAYS: usize, S: Slot>(
+        &mut self,
+        shard: &Shard,
+        bits: u32,
+        width: u32,
+    ) -> Result<Words, SpecError> {
+        let slots = shard.slots(WAYS as u32).next_multiple_of(64);
+        let mask = u64::MAX >> (64 - width);
+        let mut wide = Words::zeroed(words_for(slots * 8 * size_of::<S>() as u64))?;
+        let all: &mut [S] = bytemuck::cast_slice_mut(wide.as_mut_slice());
+        let ordered = &self.ordered.as_slice()[..self.halves.len()];
+        for (&half, &way) in ordered.iter().zip(&self.ways).rev() {
+            let (places, hash) = shard.places::<WAYS>(half, bits);
+            let own = &mut (fingerprint(hash) & mask);
+            places.iter().for_each(|&place| *own ^= all[place as usize].into());
+            all[places[usize::from(way)] as usize] ^= S::of(*own);
+        }
+        if cfg!(target_endian = "little") && 8 * size_of::<S>() as u32 == width {
+            return Ok(wide);
+        }
+        let mut words = Words::zeroed(words_for(slots * u64::from(width)))?;
+        let (mut packed, mut filled, mut next) = (0u128, 0, words.as_mut_slice().iter_mut());
+        for &slot in &*all {
+            packed |= u128::from(slot.into()) << filled;
+            filled += width;
+            if filled >= 64 {
+                *next.next().expect("as many words as slots need") = packed as u64;
+                packed >>= 64;
+                filled -= 64;
+            }
+        }
+        Ok(words)
+    }
+}
+
+/// What a fingerprint is held in while it is found: bytes or more of them.
+trait Slot: bytemuck::Pod + Into<u64> + core::ops::BitXorAssign {
+    fn of(fingerprint: u64) -> Self;
+}
+
+macro_rules! slot {
+    ($($type:ty),*) => {
+        $(impl Slot for $type {
+            #[inline(always)]
+            fn of(fingerprint: u64) -> Self {
+                fingerprint as Self
+            }
+        })*
+    };
+}
+
+slot!(u8, u16, u32);
+
+impl Filter for Fuse {
+    fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.has(digest.a)
+    }
+
+    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
+        let hash = |digests: &[Digest], halves: &mut [u64]| {
+            halves.iter_mut().zip(digests).for_each(|(half, digest)| *half = digest.a);
+        };
+        self.ask(digests, hash, hits);
+    }
+}
+
+impl AnyFilter for Fuse {
+    fn family(&self) -> &'static Family {
+        &FAMILY
+    }
+
+    fn layout(&self) -> Option<Layout> {
+        Some(self.layout())
+    }
+
+    fn report(&self) -> Report {
+        let fpr = if self.keys == 0 { 0.0 } else { self.fpr() };
+        Report {
+            capacity: self.size.capacity,
+            inserted: Some(self.keys),
+            estimated_len: Some(self.keys as f64),
+            bits: self.bits(),
+            probes: Some(self.size.ways),
+            fill: self.keys as f64 / slots_of(&self.shards, self.size.ways) as f64,
+            fpr_asked: self.size.fpr_asked,
+            fpr_now: fpr,
+            fpr_at_capacity: self.size.fpr,
+            guarantee: Guarantee::NoFalseNegatives,
+        }
+    }
+
+    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
+        out.probing(Probing::Fuse);
+        out.counts(Some(self.keys), self.keys);
+        out.params().u64(self.keys).u32(self.size.width).u32(self.size.ways).u32(self.shard_bits).u32(0);
+        out.params().f64(self.size.fpr_asked);
+        out.words(&self.words);
+    }
+
+    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
+        self.contains_all(keys, hits);
+    }
+}

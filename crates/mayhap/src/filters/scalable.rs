@@ -1,0 +1,787 @@
+//! Scalable Bloom filter: a stack of Bloom filters that grows with its keys and keeps its rate.
+//!
+//! **Answers** "was this key inserted?", of sets whose size nobody knows beforehand.
+//! **Promise** a key that is in is never denied; an absent key is admitted with the asked rate at most, however far the
+//! filter has grown.
+//! **Not for** sets of a known size (a [`Bloom`](crate::Bloom) takes half of the space or less); questions that must not
+//! become slower as the set grows: each layer is asked.
+//!
+//! ```text
+//!   key ─▶ digest ─┬▶ layer 2   0 1 0 0 1 0 0 0 0 0 0 1 0 0 0 0 0 0 0 1    4 n keys at p(1-r)r², takes new keys
+//!                  ├▶ layer 1   0 1 1 0 1 0 0 1 1 0                        2 n keys at p(1-r)r, full
+//!                  └▶ layer 0   1 0 1 1 0                                    n keys at p(1-r), full
+//!                     newest first; all positions set in one of them: perhaps
+//! ```
+//!
+//! | operation | cache lines                                       | can fail |
+//! |-----------|---------------------------------------------------|----------|
+//! | contains  | 3 or so in each layer; `probes` in the one that has it | no  |
+//! | insert    | the same, and `probes` of the newest layer        | `Full`: no memory for a further layer, or it does not grow |
+//! | merge     | all, in order                                     | mismatch, rates |
+//!
+//! A layer has `ceil(log2(1/P))` probes for its rate `P`, and is half full at its capacity. The rates of all layers add
+//! up to the asked one: `p (1-r) (1 + r + r² + ...) = p`. With growth 2 there are `log2(n/capacity) + 1` layers, the
+//! newest of which holds half of the keys. A key that is perhaps in already is not inserted again, so that repeats do
+//! not make it grow.
+//!
+//! **Paper** Almeida, Baquero, Preguiça, Hutchison, *Scalable Bloom Filters*, Information Processing Letters 2007.
+//! **We differ** in that a layer is not divided into a slice for each probe, so that the loops of
+//! [`Bloom`](crate::Bloom) serve it; at such sizes that makes no difference to the rate. All layers share one digest:
+//! its first half is changed by the number of the layer, so that their errors are independent. RedisBloom's parameters
+//! are [`Spec::redisbloom`].
+//!
+//! ```
+//! use mayhap::Scalable;
+//!
+//! let mut seen = Scalable::new(1000, 0.01)?; // to begin with
+//! for key in 0..100_000u64 {
+//!     seen.insert(key)?;
+//! }
+//! assert!((0..100_000u64).all(|key| seen.contains(key)));
+//! assert!(seen.fpr() <= 0.01);
+//! # Ok::<(), mayhap::Error>(())
+//! ```
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::any::Any;
+
+use crate::batch::{copy, pipeline};
+use crate::bits::{Bytes, OutOfMemory, Words, words_for};
+use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
+use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, LayerReport, Make, Report};
+use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::math::{self, ProbesRule};
+use crate::probing::{PHI, Probing, positions};
+use crate::simd::prefetch;
+use crate::simd::probes::{self, Single};
+use crate::spec::{MAX_BITS, MAX_CAPACITY, MAX_GROWTH, Plan, ScalableSize, Spec, layer_bits};
+use crate::traits::{Filter, Insert, Insertion, Merge};
+use crate::wire::{Fields, Frame, Summing, Writer};
+
+/// The family `scalable`.
+pub static FAMILY: Family = Family {
+    id: 10,
+    name: "scalable",
+    summary: "grows without end and keeps its rate: a stack of Bloom filters",
+    can: Capabilities {
+        inserts: true,
+        removes: false,
+        counts: false,
+        labels: false,
+        merges: true,
+        intersects: false,
+        subtracts: false,
+        folds: false,
+        grows: true,
+        exact: false,
+    },
+    cost: Cost { query: "O(k log n)", insert: "O(k log n)", space: "2.3 n log2(1/p) and up" },
+    make: Make::Empty(|spec| Ok(Box::new(Scalable::from_spec(spec)?))),
+    shared: None,
+    plan: |spec| {
+        let ScalableSize { capacity, bits, fpr_asked, fpr, .. } = spec.scalable()?;
+        Ok(Plan { capacity, fpr_asked, fpr, bits, probes: None })
+    },
+    decode: |frame, hashing| Ok(Box::new(Scalable::decode(frame, hashing)?)),
+    // A new layer does not fit the file.
+    in_place: false,
+};
+
+/// The most layers. Each is asked for every key, so that a filter with more of them is of no use; and all must fit the
+/// header.
+const MAX_LAYERS: usize = 1024;
+
+/// So many keys of a batch are hashed and asked of all layers together: a small part of the first-level cache.
+const CHUNK: usize = 512;
+
+/// One layer: a Bloom filter, half full with the keys that it is made for.
+#[derive(Clone, Debug)]
+struct Layer {
+    words: Words,
+    /// From 0 on. Decides its positions, and how many keys it is for.
+    number: u32,
+    bits: u64,
+    probes: u32,
+    /// How many keys it is for.
+    capacity: u64,
+    /// How many it has taken. It never takes more than it is for.
+    keys: u64,
+    /// Its share of the asked rate.
+    fpr: f64,
+    /// Set bits, if they are known; else they are counted when somebody asks.
+    ones: Option<u64>,
+    single: Single,
+}
+
+impl Layer {
+    /// An empty layer that is half full with its keys.
+    fn new(number: u32, capacity: u64, probes: u32, fpr: f64) -> Result<Self, OutOfMemory> {
+        let bits = layer_bits(capacity, probes);
+        let words = Words::zeroed(words_for(bits))?;
+        let (keys, ones, single) = (0, Some(0), Single::of(probes));
+        Ok(Self { words, number, bits, probes, capacity, keys, fpr, ones, single })
+    }
+
+    /// The digest of this layer. One that is false to one layer has the usual chance in the others.
+    #[inline(always)]
+    fn salted(&self, digest: Digest) -> Digest {
+        Digest { a: digest.a ^ (u64::from(self.number) + 1).wrapping_mul(PHI), b: digest.b }
+    }
+
+    #[inline]
+    fn contains(&self, digest: Digest) -> bool {
+        self.single.contains(self.words.as_slice(), self.bits, self.salted(digest))
+    }
+
+    #[inline]
+    fn insert(&mut self, digest: Digest) {
+        let digest = self.salted(digest);
+        probes::insert(self.words.as_mut_slice(), self.bits, self.probes, digest);
+        self.keys += 1;
+        self.ones = None;
+    }
+
+    fn prefetch(&self, digest: Digest) {
+        let words = self.words.as_slice();
+        positions(self.salted(digest), self.probes, self.bits)
+            .for_each(|position| prefetch(words, (position / 64) as usize));
+    }
+
+    fn is_full(&self) -> bool {
+        self.keys >= self.capacity
+    }
+
+    fn ones(&self) -> u64 {
+        self.ones.unwrap_or_else(|| self.words.count_ones())
+    }
+
+    fn fill(&self) -> f64 {
+        self.ones() as f64 / self.bits as f64
+    }
+
+    fn report(&self) -> LayerReport {
+        let Self { capacity, keys, bits, probes, .. } = *self;
+        let fill = self.fill();
+        LayerReport { capacity, keys, bits, probes, fill, fpr_now: math::fpr_from_fill(fill, probes) }
+    }
+
+    /// Whether its bits mean the same as those of the other.
+    fn is_like(&self, other: &Self) -> bool {
+        (self.number, self.bits, self.probes) == (other.number, other.bits, other.probes)
+    }
+
+    /// Whether all bits of the other are set here too.
+    fn covers(&self, other: &Self) -> bool {
+        self.words.as_slice().iter().zip(other.words.as_slice()).all(|(ours, theirs)| theirs & !ours == 0)
+    }
+
+    fn copied(&self) -> Result<Self, OutOfMemory> {
+        let mut words = Words::zeroed(self.words.len() as u64)?;
+        words.as_mut_slice().copy_from_slice(self.words.as_slice());
+        Ok(Self { words, ..*self })
+    }
+}
+
+/// A scalable Bloom filter.
+#[derive(Clone, Debug)]
+pub struct Scalable {
+    /// By their numbers, oldest first. There is always one.
+    layers: Vec<Layer>,
+    /// How many keys the first layer is for.
+    first_capacity: u64,
+    /// How many times the keys of the layer before; 0 if it does not grow.
+    growth: u32,
+    tightening: f64,
+    fpr_asked: f64,
+    /// What the layers have left of the asked rate for further ones.
+    fpr_left: f64,
+    hashing: Hashing,
+    /// Insert calls, repeats included; unknown after a merge.
+    inserted: Option<u64>,
+}
+
+/// Two filters are equal if they give the same answer to every key, now and after the same inserts.
+impl PartialEq for Scalable {
+    fn eq(&self, other: &Self) -> bool {
+        let rules = |filter: &Self| {
+            (filter.first_capacity, filter.growth, filter.tightening, filter.fpr_asked, filter.fpr_left)
+        };
+        let same = |(ours, theirs): (&Layer, &Layer)| {
+            ours.is_like(theirs) && ours.keys == theirs.keys && ours.words == theirs.words
+        };
+        rules(self) == rules(other)
+            && self.hashing.must_equal(&other.hashing).is_ok()
+            && self.layers.len() == other.layers.len()
+            && self.layers.iter().zip(&other.layers).all(same)
+    }
+}
+
+impl Scalable {
+    /// An empty filter that has room for so many keys to begin with, and keeps such a false-positive rate however many
+    /// there will be.
+    ///
+    /// # Errors
+    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
+    pub fn new(capacity: u64, fpr: f64) -> Result<Self, SpecError> {
+        Self::from_spec(&Spec::sized(capacity, fpr))
+    }
+
+    /// An empty filter of whatever was asked for.
+    ///
+    /// # Errors
+    /// As for [`new`](Scalable::new).
+    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
+        let (size, hashing) = (spec.scalable()?, spec.hashed()?);
+        let ScalableSize { capacity, probes, growth, tightening, fpr_asked, layer_fpr, .. } = size;
+        let first = Layer::new(0, capacity, probes, layer_fpr)?;
+        Ok(Self {
+            layers: Vec::from([first]),
+            first_capacity: capacity,
+            growth,
+            tightening,
+            fpr_asked,
+            fpr_left: fpr_asked - layer_fpr,
+            hashing,
+            inserted: Some(0),
+        })
+    }
+
+    /// Inserts a key, and grows if it has to. A key that is perhaps in already is not inserted again.
+    ///
+    /// # Errors
+    /// [`Full`] if it must grow and may not, or there is no memory for it; then nothing has changed.
+    #[inline]
+    pub fn insert(&mut self, key: impl Key) -> Result<Insertion, Full> {
+        let digest = self.hashing.digest_of(key);
+        self.insert_digest(digest)
+    }
+
+    /// Whether a key is perhaps in. `false` is certain.
+    #[must_use]
+    #[inline]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.contains_digest(self.hashing.digest_of(key))
+    }
+
+    /// Asks for many keys, several at a time in flight; appends one answer each.
+    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+        let hashing = self.hashing;
+        self.ask_all(keys, |keys, digests| K::digests(keys, &hashing, digests), hits);
+    }
+
+    /// Inserts many keys, several at a time in flight.
+    ///
+    /// # Errors
+    /// [`Full`] says how many went in before the one that did not.
+    pub fn insert_all<K: Key>(&mut self, keys: &[K]) -> Result<(), Full> {
+        let hashing = self.hashing;
+        self.put_all(keys, |keys, digests| K::digests(keys, &hashing, digests), |_| {})
+    }
+
+    fn ask_all<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), hits: &mut Vec<bool>) {
+        hits.reserve(keys.len());
+        let mut digests = [Digest::default(); CHUNK];
+        for keys in keys.chunks(CHUNK) {
+            let digests = &mut digests[..keys.len()];
+            hash(keys, digests);
+            hits.extend(found_in(self.layers.iter().rev(), digests));
+        }
+    }
+
+    fn put_all<K>(
+        &mut self,
+        keys: &[K],
+        hash: impl Fn(&[K], &mut [Digest]),
+        mut told: impl FnMut(Insertion),
+    ) -> Result<(), Full> {
+        let mut digests = [Digest::default(); CHUNK];
+        let (mut inserted, mut outcome) = (0, Ok(()));
+        for keys in keys.chunks(CHUNK) {
+            let digests = &mut digests[..keys.len()];
+            hash(keys, digests);
+            // Full layers do not change any more and are asked for all of these keys at once; the others, of which
+            // there is one unless filters were merged, key by key.
+            let full: Vec<bool> = self.layers.iter().map(Layer::is_full).collect();
+            let found = found_in(self.layers.iter().rev().filter(|layer| layer.is_full()), digests);
+            let digests: Vec<(Digest, bool)> = digests.iter().copied().zip(found).collect();
+            let far = self.layers.last().is_some_and(|layer| probes::is_far(layer.words.as_slice()));
+            pipeline(
+                self,
+                &digests,
+                copy,
+                far,
+                |filter: &Self, (digest, found)| {
+                    if !found && let Some(layer) = filter.layers.last() {
+                        layer.prefetch(digest);
+                    }
+                },
+                |filter, digests| {
+                    for &(digest, found) in digests {
+                        if outcome.is_err() {
+                            return;
+                        }
+                        // Layers that have come since were not asked either.
+                        let asked = |number: usize| full.get(number).is_some_and(|&full| full);
+                        let mut others = filter.layers.iter().enumerate().rev().filter(|(i, _)| !asked(*i));
+                        let found = found || others.any(|(_, layer)| layer.contains(digest));
+                        match filter.note(digest, found) {
+                            Ok(insertion) => {
+                                inserted += 1;
+                                told(insertion);
+                            }
+                            Err(full) => outcome = Err(Full { inserted, ..full }),
+                        }
+                    }
+                },
+            );
+            if outcome.is_err() {
+                break;
+            }
+        }
+        outcome
+    }
+
+    /// Takes a key of which is known whether it is in.
+    fn note(&mut self, digest: Digest, found: bool) -> Result<Insertion, Full> {
+        if !found {
+            self.layer_with_room()?.insert(digest);
+        }
+        // A crafted file may claim any number of calls: they end at the top instead of going round.
+        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
+        Ok(Insertion::new_if(!found))
+    }
+
+    /// The newest layer that is not full. After a merge there may be older ones with room.
+    fn layer_with_room(&mut self) -> Result<&mut Layer, Full> {
+        let place = match self.layers.iter().rposition(|layer| !layer.is_full()) {
+            Some(place) => place,
+            None => {
+                let layer = self.next_layer()?;
+                self.fpr_left *= self.tightening;
+                self.layers.push(layer);
+                self.layers.len() - 1
+            }
+        };
+        Ok(&mut self.layers[place])
+    }
+
+    fn next_layer(&self) -> Result<Layer, Full> {
+        let full = |limit| Full { limit, inserted: 0 };
+        if self.growth == 0 {
+            return Err(full(Limit::Keys { capacity: self.capacity() }));
+        }
+        if self.layers.len() >= MAX_LAYERS {
+            return Err(full(Limit::Layers { most: MAX_LAYERS as u64 }));
+        }
+        let number = self.layers.last().map_or(0, |layer| layer.number.saturating_add(1));
+        let times = u64::from(self.growth).saturating_pow(number);
+        let capacity = self.first_capacity.saturating_mul(times).min(MAX_CAPACITY);
+        let fpr = self.fpr_left * (1.0 - self.tightening);
+        let probes = math::bloom_probes(fpr, ProbesRule::Up);
+        let bits = layer_bits(capacity, probes);
+        if bits > MAX_BITS - self.bits() {
+            return Err(full(Limit::Memory { bytes: bits / 8 }));
+        }
+        Layer::new(number, capacity, probes, fpr)
+            .map_err(|OutOfMemory { bytes }| full(Limit::Memory { bytes }))
+    }
+
+    /// Forgets all keys, and all layers but the first.
+    pub fn clear(&mut self) {
+        self.layers.truncate(1);
+        for layer in &mut self.layers {
+            layer.words.as_mut_slice().fill(0);
+            (layer.keys, layer.ones) = (0, Some(0));
+        }
+        self.fpr_left = self.fpr_asked - self.layers.iter().map(|layer| layer.fpr).sum::<f64>();
+        self.inserted = Some(0);
+    }
+
+    /// How many keys all of its layers are made for. It grows beyond.
+    #[must_use]
+    pub fn capacity(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.capacity).fold(0, u64::saturating_add)
+    }
+
+    /// The bits of all layers.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.layers.iter().map(|layer| layer.bits).sum()
+    }
+
+    /// Each layer has room for so many times the keys of the one before; 0 if it does not grow.
+    #[must_use]
+    pub fn growth(&self) -> u32 {
+        self.growth
+    }
+
+    /// The rate of each layer is so many times that of the one before.
+    #[must_use]
+    pub fn tightening(&self) -> f64 {
+        self.tightening
+    }
+
+    /// Its layers, oldest first.
+    #[must_use]
+    pub fn layers(&self) -> Vec<LayerReport> {
+        self.layers.iter().map(Layer::report).collect()
+    }
+
+    /// How keys are hashed.
+    #[must_use]
+    pub fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    /// How many keys went in, repeats included. `None` after a merge.
+    #[must_use]
+    pub fn inserted(&self) -> Option<u64> {
+        self.inserted
+    }
+
+    /// How many different keys are probably in; infinite when a layer is saturated.
+    #[must_use]
+    pub fn estimated_len(&self) -> f64 {
+        self.layers.iter().map(|layer| math::estimated_len(layer.bits, layer.ones(), layer.probes)).sum()
+    }
+
+    /// The share of the bits that are set.
+    #[must_use]
+    pub fn fill(&self) -> f64 {
+        self.layers.iter().map(Layer::ones).sum::<u64>() as f64 / self.bits() as f64
+    }
+
+    /// The false-positive rate of the filter as it is, from the fills of its layers.
+    #[must_use]
+    pub fn fpr(&self) -> f64 {
+        math::compounded_fpr(self.layers.iter().map(|layer| layer.report().fpr_now))
+    }
+
+    /// The false-positive rate when the layers that it has are full. With further ones it is at most the one asked for.
+    #[must_use]
+    pub fn fpr_at_capacity(&self) -> f64 {
+        let rate = |layer: &Layer| math::bloom_fpr(layer.bits, layer.capacity as f64, layer.probes);
+        match &*self.layers {
+            // As it was planned, to the last digit.
+            [only] => rate(only),
+            layers => math::compounded_fpr(layers.iter().map(rate)),
+        }
+    }
+
+    /// Union: afterwards this filter holds every key of both.
+    ///
+    /// Layers of the same number and size become one if the keys of both fit it, or it has all bits of the other
+    /// already; the others come to its own. What they may err counts against the rate that was asked of this filter, so
+    /// that two filters with many full layers do not merge. Later layers get what is left.
+    ///
+    /// # Errors
+    /// [`Mismatch`] if they hash differently, or the rates of all layers add up to more than was asked for, or there is
+    /// no memory; then nothing has changed.
+    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.hashing.must_equal(&other.hashing)?;
+        // First what is to become of each layer, and then, when nothing can fail any more, the change.
+        let mut keys: Vec<u64> = self.layers.iter().map(|layer| layer.keys).collect();
+        let (mut joined, mut added) = (Vec::new(), Vec::new());
+        for theirs in &other.layers {
+            let like = || self.layers.iter().enumerate().filter(|(_, ours)| ours.is_like(theirs));
+            let fits = |&(place, ours): &(usize, &Layer)| {
+                keys[place].saturating_add(theirs.keys) <= ours.capacity || ours.covers(theirs)
+            };
+            match like().find(fits) {
+                Some((place, ours)) if ours.covers(theirs) => keys[place] = keys[place].max(theirs.keys),
+                Some((place, _)) => {
+                    keys[place] += theirs.keys;
+                    joined.push((place, theirs));
+                }
+                None => added.push(theirs),
+            }
+        }
+        let more: f64 = added.iter().map(|layer| layer.fpr).sum();
+        if more > self.fpr_left {
+            let sum = self.fpr_asked - self.fpr_left + more;
+            return Err(Mismatch::Rate { asked: self.fpr_asked, sum });
+        }
+        if self.layers.len() + added.len() > MAX_LAYERS {
+            let limit = Limit::Layers { most: MAX_LAYERS as u64 };
+            return Err(Mismatch::Full(Full { limit, inserted: 0 }));
+        }
+        let bits: u64 = added.iter().map(|layer| layer.bits).sum();
+        if bits > MAX_BITS - self.bits() {
+            return Err(Mismatch::Memory { bytes: bits / 8 });
+        }
+        let added: Result<Vec<Layer>, OutOfMemory> = added.into_iter().map(Layer::copied).collect();
+        let added = added.map_err(|OutOfMemory { bytes }| Mismatch::Memory { bytes })?;
+        for (layer, keys) in self.layers.iter_mut().zip(keys) {
+            layer.keys = keys;
+        }
+        for (place, theirs) in joined {
+            let ours = &mut self.layers[place];
+            let words = ours.words.as_mut_slice().iter_mut().zip(theirs.words.as_slice());
+            words.for_each(|(ours, theirs)| *ours |= theirs);
+            ours.ones = None;
+        }
+        self.layers.extend(added);
+        self.layers.sort_by_key(|layer| layer.number);
+        self.fpr_left -= more;
+        self.inserted = None;
+        Ok(())
+    }
+
+    /// The filter as it stands in a file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        family::encode(self, Summing::Payload).to_vec()
+    }
+
+    /// A filter from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        family::from_bytes(bytes, None, &FAMILY, Self::decode)
+    }
+
+    /// A keyed filter from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
+    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
+        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
+    }
+
+    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+        let header = &frame.header;
+        if header.probing != Probing::Layered.id() {
+            return Err(DecodeError::Probing { found: header.probing });
+        }
+        if matches!(hashing, Hashing::Integer) {
+            let stored = header.hashing;
+            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
+        }
+        let refused = |field, found| Err(DecodeError::Value { field, found });
+        let mut fields = Fields::new(&header.params);
+        let bits = fields.u64("bits of all layers")?;
+        let first_capacity = fields.u64("capacity of the first layer")?;
+        let fpr_asked = fields.rate("asked rate")?;
+        let fpr_left = fields.rate("rate that is left")?;
+        let tightening = fields.rate("tightening")?;
+        let growth = fields.u32("growth")?;
+        let count = fields.u32("layers")?;
+        if !(1..=MAX_CAPACITY).contains(&first_capacity) {
+            return refused("capacity of the first layer", first_capacity);
+        }
+        if growth > MAX_GROWTH {
+            return refused("growth", growth.into());
+        }
+        if !(1..=MAX_LAYERS as u32).contains(&count) {
+            return refused("layers", count.into());
+        }
+        let mut parts = Vec::with_capacity(count as usize);
+        for _ in 0..count {
+            parts.push(Part::read(&mut fields)?);
+        }
+        fields.end("parameters", header.params.len())?;
+        if !parts.is_sorted_by_key(|part| part.number) {
+            return refused("layers", count.into());
+        }
+        // None of the terms is above 2^48, and there are at most 1024.
+        let sum: u64 = parts.iter().map(|part| part.bits).sum();
+        if bits != sum || bits > MAX_BITS {
+            return refused("bits of all layers", bits);
+        }
+        let words = parts.iter().map(|part| words_for(part.bits)).sum::<u64>();
+        let (expected, found) = (words * 8, header.payload.length);
+        if expected != found {
+            return Err(DecodeError::Length { field: "payload", expected, found });
+        }
+        let ones: u64 = parts.iter().map(|part| part.ones).sum();
+        let counted = match header.ones {
+            Some(found) if found != ones => return refused("set bits", found),
+            counted => counted.is_some(),
+        };
+        let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
+        let (mut layers, mut at) = (Vec::with_capacity(parts.len()), 0);
+        for part in parts {
+            let length = words_for(part.bits) as usize * 8;
+            let missing = DecodeError::Payload { problem: "not whole words" };
+            let words = payload.part(at..at + length).and_then(Words::from_bytes).ok_or(missing)?;
+            at += length;
+            layers.push(part.into_layer(words, counted, frame.verified)?);
+        }
+        let inserted = frame.header.inserted;
+        Ok(Self { layers, first_capacity, growth, tightening, fpr_asked, fpr_left, hashing, inserted })
+    }
+}
+
+/// What the header of a file says of a layer.
+struct Part {
+    number: u32,
+    probes: u32,
+    bits: u64,
+    capacity: u64,
+    keys: u64,
+    ones: u64,
+    fpr: f64,
+}
+
+impl Part {
+    fn read(fields: &mut Fields<'_>) -> Result<Self, DecodeError> {
+        let part = Self {
+            number: fields.u32("number of a layer")?,
+            probes: fields.u32("probes of a layer")?,
+            bits: fields.u64("bits of a layer")?,
+            capacity: fields.u64("capacity of a layer")?,
+            keys: fields.u64("keys of a layer")?,
+            ones: fields.u64("set bits of a layer")?,
+            fpr: fields.rate("rate of a layer")?,
+        };
+        let refused = |field, found| Err(DecodeError::Value { field, found });
+        if !(1..=math::MAX_PROBES).contains(&part.probes) {
+            return refused("probes of a layer", part.probes.into());
+        }
+        if !(1..=MAX_BITS).contains(&part.bits) {
+            return refused("bits of a layer", part.bits);
+        }
+        if !(1..=MAX_CAPACITY).contains(&part.capacity) {
+            return refused("capacity of a layer", part.capacity);
+        }
+        if part.keys > part.capacity {
+            return refused("keys of a layer", part.keys);
+        }
+        if part.ones > part.bits {
+            return refused("set bits of a layer", part.ones);
+        }
+        Ok(part)
+    }
+
+    fn into_layer(self, words: Words, counted: bool, verified: bool) -> Result<Layer, DecodeError> {
+        let Self { number, probes, bits, capacity, keys, ones, fpr } = self;
+        let clear =
+            bits.is_multiple_of(64) || words.as_slice().last().is_none_or(|&last| last >> (bits % 64) == 0);
+        if !clear {
+            return Err(DecodeError::Padding { field: "end of a layer" });
+        }
+        // Counted only when the whole payload is read anyway, so that a large file opens by its header.
+        if counted && verified && words.count_ones() != ones {
+            return Err(DecodeError::Value { field: "set bits of a layer", found: ones });
+        }
+        let (ones, single) = (counted.then_some(ones), Single::of(probes));
+        Ok(Layer { words, number, bits, probes, capacity, keys, fpr, ones, single })
+    }
+}
+
+/// Which of these keys are in one of these layers. Each layer is asked for those only that the ones before do not have.
+fn found_in<'a>(layers: impl Iterator<Item = &'a Layer>, digests: &[Digest]) -> Vec<bool> {
+    let mut found = alloc::vec![false; digests.len()];
+    let mut left: Vec<(usize, Digest)> = digests.iter().copied().enumerate().collect();
+    let mut hits = [false; CHUNK];
+    for layer in layers {
+        let salt = |keys: &[(usize, Digest)], salted: &mut [Digest]| {
+            salted.iter_mut().zip(keys).for_each(|(salted, key)| *salted = layer.salted(key.1));
+        };
+        let hits = &mut hits[..left.len()];
+        probes::contains_all(layer.words.as_slice(), layer.bits, layer.single, &left, salt, hits);
+        let mut answers = hits.iter();
+        left.retain(|&(place, _)| {
+            let hit = answers.next().is_some_and(|&hit| hit);
+            found[place] = hit;
+            !hit
+        });
+    }
+    found
+}
+
+impl Filter for Scalable {
+    fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.layers.iter().rev().any(|layer| layer.contains(digest))
+    }
+
+    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
+        self.ask_all(digests, copy, hits);
+    }
+}
+
+impl Insert for Scalable {
+    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
+        let found = self.contains_digest(digest);
+        self.note(digest, found)
+    }
+
+    fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
+        self.put_all(digests, copy, |outcome| outcomes.push(outcome))
+    }
+}
+
+impl Merge for Scalable {
+    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+        self.merge(family::same_type(self, other)?)
+    }
+}
+
+impl AnyFilter for Scalable {
+    fn family(&self) -> &'static Family {
+        &FAMILY
+    }
+
+    fn report(&self) -> Report {
+        let estimated_len = self.estimated_len();
+        Report {
+            capacity: self.capacity(),
+            inserted: self.inserted,
+            estimated_len: estimated_len.is_finite().then_some(estimated_len),
+            bits: self.bits(),
+            probes: None,
+            fill: self.fill(),
+            fpr_asked: self.fpr_asked,
+            fpr_now: self.fpr(),
+            fpr_at_capacity: self.fpr_at_capacity(),
+            guarantee: Guarantee::NoFalseNegatives,
+        }
+    }
+
+    fn layers(&self) -> Vec<LayerReport> {
+        self.layers()
+    }
+
+    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
+        let ones: Vec<u64> = self.layers.iter().map(Layer::ones).collect();
+        out.probing(Probing::Layered);
+        out.counts(self.inserted, ones.iter().sum());
+        out.params()
+            .u64(self.bits())
+            .u64(self.first_capacity)
+            .f64(self.fpr_asked)
+            .f64(self.fpr_left)
+            .f64(self.tightening)
+            .u32(self.growth)
+            .u32(self.layers.len() as u32);
+        for (layer, ones) in self.layers.iter().zip(ones) {
+            let Layer { number, probes, bits, capacity, keys, fpr, .. } = *layer;
+            out.params().u32(number).u32(probes).u64(bits).u64(capacity).u64(keys).u64(ones).f64(fpr);
+            out.words(&layer.words);
+        }
+    }
+
+    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
+        self.contains_all(keys, hits);
+    }
+
+    fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
+        let hashing = self.hashing;
+        let hash = |keys: &[&[u8]], digests: &mut [Digest]| Key::digests(keys, &hashing, digests);
+        Ok(self.put_all(keys, hash, |outcome| outcomes.push(outcome))?)
+    }
+
+    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
+        Some(self)
+    }
+    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
+        Some(self)
+    }
+}

@@ -1,0 +1,161 @@
+//! Where a static filter gets its keys from: the first halves of their digests, a part of all at a time.
+//!
+//! A static filter is made of all of its keys at once. With many keys it is made of parts (*shards*) that are built one
+//! after the other or by several threads, so that working memory is a matter of a part. Whoever has the digests, in memory
+//! or in files, hands them over by shards.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use crate::error::BuildError;
+use crate::hash::{Hashing, Key};
+
+/// The first halves of digests, by their highest bits.
+pub trait DigestShards: Sync {
+    /// How many there are, repeats included; at most so many.
+    fn len(&self) -> u64;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Appends those whose highest `bits` bits are `shard`, in any order. Asked once for each shard, with the same `bits`,
+    /// which is at most 32.
+    ///
+    /// # Errors
+    /// [`BuildError::Source`] if they cannot be had.
+    fn take(&self, shard: u64, bits: u32, halves: &mut Vec<u64>) -> Result<(), BuildError>;
+}
+
+/// Which shard a half is in.
+#[inline(always)]
+pub const fn shard_of(half: u64, bits: u32) -> u64 {
+    // In two steps, for 0 bits.
+    half >> 1 >> (63 - bits)
+}
+
+/// Halves in memory, in shards from the start.
+#[cfg(feature = "std")]
+#[derive(Debug)]
+pub struct MemoryShards {
+    bits: u32,
+    len: u64,
+    shards: Vec<std::sync::Mutex<Vec<Vec<u64>>>>,
+}
+
+#[cfg(feature = "std")]
+impl MemoryShards {
+    /// None yet, in 2^bits shards.
+    #[must_use]
+    pub fn new(bits: u32) -> Self {
+        let shards = (0..1u64 << bits).map(|_| std::sync::Mutex::default()).collect();
+        Self { bits, len: 0, shards }
+    }
+
+    /// The halves of many keys, hashed by so many threads.
+    #[must_use]
+    pub fn hashed<K: Key + Sync>(keys: &[K], hashing: Hashing, bits: u32, threads: usize) -> Self {
+        let mut all = Self::new(bits);
+        all.len = keys.len() as u64;
+        let run = keys.len().div_ceil(threads.max(1)).max(1);
+        std::thread::scope(|scope| {
+            for keys in keys.chunks(run) {
+                let all = &all;
+                scope.spawn(move || {
+                    let mut own = Gathered::new(bits, keys.len());
+                    let mut halves = [0; 256];
+                    for keys in keys.chunks(halves.len()) {
+                        let halves = &mut halves[..keys.len()];
+                        K::halves(keys, &hashing, halves);
+                        own.extend(halves);
+                    }
+                    all.give(own);
+                });
+            }
+        });
+        all
+    }
+
+    /// Puts more halves in.
+    pub fn extend(&mut self, halves: impl IntoIterator<Item = u64>) {
+        for half in halves {
+            let shard = &mut self.shards[shard_of(half, self.bits) as usize];
+            let parts = shard.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+            // One list, to which all are added.
+            if parts.is_empty() {
+                parts.push(Vec::new());
+            }
+            parts[0].push(half);
+            self.len += 1;
+        }
+    }
+
+    fn give(&self, gathered: Gathered) {
+        for (shard, halves) in self.shards.iter().zip(gathered.shards) {
+            shard.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(halves);
+        }
+    }
+}
+
+/// What one thread has gathered.
+#[cfg(feature = "std")]
+struct Gathered {
+    bits: u32,
+    shards: Vec<Vec<u64>>,
+}
+
+#[cfg(feature = "std")]
+impl Gathered {
+    /// With room for as many keys, of which each shard gets about as many.
+    fn new(bits: u32, keys: usize) -> Self {
+        let shards = 1usize << bits;
+        let mean = keys as f64 / shards as f64;
+        // Five deviations: a shard that needs more moves once.
+        let room = if shards == 1 { keys } else { (mean + 5.0 * mean.sqrt()) as usize + 8 };
+        Self { bits, shards: (0..shards).map(|_| Vec::with_capacity(room)).collect() }
+    }
+
+    fn extend(&mut self, halves: &[u64]) {
+        for &half in halves {
+            self.shards[shard_of(half, self.bits) as usize].push(half);
+        }
+    }
+}
+
+#[cfg(feature = "std")]
+impl DigestShards for MemoryShards {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn take(&self, shard: u64, bits: u32, halves: &mut Vec<u64>) -> Result<(), BuildError> {
+        assert!(bits <= self.bits, "{} bits were prepared, {bits} are asked for", self.bits);
+        let finer = self.bits - bits;
+        for part in shard << finer..(shard + 1) << finer {
+            let taken = mem::take(
+                &mut *self.shards[part as usize].lock().unwrap_or_else(std::sync::PoisonError::into_inner),
+            );
+            for part in taken {
+                if halves.is_empty() {
+                    *halves = part;
+                } else {
+                    halves.extend(part);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Halves in one list, for few keys and without the standard library.
+impl DigestShards for Vec<u64> {
+    fn len(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn take(&self, shard: u64, bits: u32, halves: &mut Vec<u64>) -> Result<(), BuildError> {
+        halves.extend(self.iter().filter(|&&half| shard_of(half, bits) == shard));
+        Ok(())
+    }
+}

@@ -1,0 +1,393 @@
+//! The family `windowed`: its acceptance experiments, an exact window as a model, and files that somebody made up.
+//!
+//! Measured rates pass within 4 standard deviations (a chance of 6e-5 each that a right filter fails, drawn once: the
+//! seeds are fixed). The rate of one filter differs a little from moment to moment, so that rates are measured at several
+//! ends of generations.
+
+mod crafted;
+
+use std::collections::{HashMap, VecDeque};
+
+use mayhap::family::Guarantee;
+use mayhap::wire::Summing;
+use mayhap::{
+    AnyFilter, Bloom, DecodeError, Hashing, Insert, Insertion, Key, Secret, Spec, SpecError, Windowed,
+    encode, math, open,
+};
+use mayhap_eval::{ABSENT, Proportion, Random};
+use proptest::prelude::*;
+
+fn count(filter: &Windowed, keys: std::ops::Range<u64>) -> u64 {
+    let mut hits = Vec::new();
+    filter.contains_all(&keys.collect::<Vec<_>>(), &mut hits);
+    hits.iter().filter(|&&hit| hit).count() as u64
+}
+
+fn holds_all(filter: &Windowed, keys: std::ops::Range<u64>) -> bool {
+    count(filter, keys.clone()) == keys.end - keys.start
+}
+
+// Acceptance experiments.
+
+/// The four rates of FGT-1, at ends of generations of a filter that has aged; and nothing in the window is missed.
+#[test]
+fn fgt_1_rates_at_the_end_of_a_generation() {
+    for (probes, generations, rate) in [(7, 5, 0.01283), (8, 8, 0.01105), (10, 7, 0.001474), (13, 20, 8.4e-4)]
+    {
+        let generation = 5000;
+        let mut filter = Windowed::with_slices(probes, generations, generation).unwrap();
+        let mut measured = Proportion { hits: 0, trials: 0 };
+        for turn in 1..=40 {
+            filter.insert_all(&((turn - 1) * generation..turn * generation).collect::<Vec<_>>());
+            let remembered = generation * u64::from(generations + 1);
+            assert!(holds_all(&filter, (turn * generation).saturating_sub(remembered)..turn * generation));
+            // The same absent keys at each turn meet other bits.
+            if turn > u64::from(probes + generations) {
+                measured.hits += count(&filter, ABSENT..ABSENT + 150_000);
+                measured.trials += 150_000;
+            }
+        }
+        assert!(measured.agrees_with(rate, 0.01, 4.0), "k = {probes}, l = {generations}: {measured:?}");
+        assert!((filter.fpr() / rate - 1.0).abs() < 0.05, "{}", filter.fpr());
+    }
+}
+
+/// A hundred windows of a stream: nothing among the last W is ever missed, what is older than the ring is forgotten, and
+/// the rate keeps to what was asked.
+fn a_hundred_windows(window: u64, fpr: f64, absent: u64) {
+    let mut filter = Windowed::new(window, fpr).unwrap();
+    let (generation, forgotten) = (filter.window().generation, filter.window().forgotten);
+    assert!(filter.window().remembered >= window && filter.fpr_at_capacity() <= fpr);
+    let (mut admitted, mut old) = (Proportion { hits: 0, trials: 0 }, Proportion { hits: 0, trials: 0 });
+    let mut worst = 0.0f64;
+    let mut next = 0;
+    while next < 100 * window {
+        // To the end of a generation, when the rate is highest.
+        filter.insert_all(&(next..next + generation).collect::<Vec<_>>());
+        next += generation;
+        assert!(holds_all(&filter, next.saturating_sub(window)..next), "after {next} keys");
+        worst = worst.max(filter.fpr());
+        if next > 2 * window {
+            admitted.hits += count(&filter, ABSENT..ABSENT + absent);
+            admitted.trials += absent;
+            let gone = (next - forgotten).saturating_sub(absent)..next - forgotten;
+            old.trials += gone.end - gone.start;
+            old.hits += count(&filter, gone);
+        }
+    }
+    // The upper end of what the true rate can be, at a confidence of 1 - 1e-6.
+    for measured in [admitted, old] {
+        let (_, high) = measured.clopper_pearson(1.0 - 1e-6).unwrap();
+        assert!(high <= 1.02 * fpr, "{measured:?}: up to {high}, asked was {fpr}");
+    }
+    // In the middle of it, as at its end.
+    assert!(worst <= 1.2 * fpr, "{worst}");
+    let report = filter.report();
+    assert!(!report.over_capacity() && report.guarantee == Guarantee::NoFalseNegativesInWindow);
+    let held = (filter.window().remembered + generation) as f64;
+    assert!((report.estimated_len.unwrap() / held - 1.0).abs() < 0.05, "{report:?}, {held}");
+}
+
+#[test]
+fn a_stream_of_a_hundred_windows_keeps_its_promises() {
+    a_hundred_windows(1000, 0.01, 2000);
+    a_hundred_windows(5000, 0.001, 5000);
+}
+
+#[test]
+#[ignore = "slow: run with cargo xtask test --all"]
+fn a_long_stream_of_a_hundred_windows_keeps_its_promises() {
+    a_hundred_windows(30_000, 1e-4, 30_000);
+}
+
+#[test]
+fn the_programme_chooses_the_fewest_bits() {
+    // The text has 24.7 bits for k = 8, l = 7 at 1%, and 38.5 for k = 10, l = 6 at 0.1%.
+    for (fpr, probes, generations, per_key) in
+        [(0.1, 6, 13, 12.65), (0.01, 10, 24, 20.44), (0.001, 14, 39, 27.45), (1e-4, 18, 54, 34.63)]
+    {
+        let size = Spec::sized(10_000_000, fpr).windowed().unwrap();
+        assert_eq!((size.probes, size.generations), (probes, generations));
+        let found = size.bits() as f64 / 1e7;
+        assert!((found - per_key).abs() < 0.01 && size.fpr <= fpr, "{found}, {size:?}");
+        assert!(size.generation * u64::from(size.generations) >= 10_000_000);
+    }
+    // Every size and rate keeps what was asked.
+    for capacity in [1, 2, 3, 10, 99, 1000, 12_345] {
+        for fpr in [0.9, 0.5, 0.1, 0.01, 1e-4, 1e-9, 1e-15, 5.5e-20] {
+            let size = Spec::sized(capacity, fpr).windowed().unwrap();
+            assert!(size.fpr <= fpr && size.generation * u64::from(size.generations) >= capacity, "{size:?}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_had_is_refused_with_the_way_out() {
+    let refused = |spec: Spec, text: &str| {
+        let error = spec.windowed().expect_err(text).to_string();
+        assert!(error.contains(text), "{error}");
+    };
+    let sized = Spec::sized(1000, 0.01);
+    refused(sized.with_probes(7), "this family has no probes to choose");
+    refused(Spec::sized(1 << 48, 0.01), "the limit is 281474976710656");
+    refused(Spec::new().with_capacity(1000), "too little");
+    refused(
+        sized.with_bits(10_000),
+        "10000 bits cannot give that false-positive rate for so many keys; it takes",
+    );
+    refused(Spec::new().with_bits(100).with_fpr(0.01), "100 bits cannot give");
+    let whole = sized.windowed().unwrap();
+    assert_eq!(sized.with_bits(whole.bits()).windowed(), Ok(whole));
+    assert!(sized.with_bits(whole.bits() - 1).windowed().is_err());
+    let by_bits = Spec::new().with_capacity(1000).with_bits(whole.bits()).windowed().unwrap();
+    assert!(by_bits.fpr <= 0.01 && by_bits.bits() <= whole.bits());
+    let most = Spec::new().with_fpr(0.01).with_bits(whole.bits()).windowed().unwrap();
+    assert!(most.capacity >= 1000 && most.bits() <= whole.bits() && most.fpr <= 0.01);
+    assert_eq!(Windowed::with_slices(65, 1, 1).unwrap_err(), SpecError::Probes { asked: 65 });
+    for asked in [0, 22, u32::MAX] {
+        assert_eq!(
+            Windowed::with_slices(7, asked, 1).unwrap_err(),
+            SpecError::Generations { asked, limit: 21 }
+        );
+    }
+    for generation in [0, u64::MAX] {
+        assert!(matches!(Windowed::with_slices(7, 5, generation), Err(SpecError::Capacity { .. })));
+    }
+    assert!(matches!(Windowed::with_slices(7, 5, 1 << 45), Err(SpecError::Bits { .. })));
+}
+
+// The window.
+
+/// The smallest filters, insert by insert.
+#[test]
+fn the_last_keys_are_remembered_at_every_moment() {
+    for (probes, generations, generation) in
+        [(1, 1, 1), (3, 2, 1), (5, 15, 1), (4, 3, 7), (10, 24, 2), (64, 192, 3)]
+    {
+        let mut filter = Windowed::with_slices(probes, generations, generation).unwrap();
+        let remembered = filter.window().remembered;
+        assert_eq!(remembered, filter.capacity());
+        for key in 0..5 * remembered + 100 {
+            filter.insert(key);
+            assert!(((key + 1).saturating_sub(remembered + 1)..=key).all(|recent| filter.contains(recent)));
+        }
+    }
+}
+
+/// Behind the window the chance to be admitted halves with each generation.
+#[test]
+fn keys_are_forgotten_gradually() {
+    let mut filter = Windowed::with_slices(10, 20, 10_000).unwrap();
+    filter.insert_all(&(0..500_000u64).collect::<Vec<_>>());
+    for generation in 1..=9 {
+        let newest = 500_000 - (20 + generation) * 10_000;
+        let admitted = Proportion { hits: count(&filter, newest - 10_000..newest), trials: 10_000 };
+        let chance = 0.5f64.powi(generation as i32) + filter.fpr();
+        assert!(
+            admitted.agrees_with(chance, 0.03, 5.0),
+            "{generation} behind: {admitted:?}, expected {chance}"
+        );
+    }
+}
+
+/// A key that comes again is remembered from then on, though it was in already.
+#[test]
+fn a_repeat_renews_a_key() {
+    let mut filter = Windowed::new(1000, 1e-6).unwrap();
+    filter.insert("regular");
+    for turn in 0..100u64 {
+        filter.insert_all(&(turn * 900..turn * 900 + 900).collect::<Vec<_>>());
+        assert_eq!(filter.insert("regular"), Insertion::Perhaps);
+    }
+    filter.insert_all(&(1 << 30..(1 << 30) + 2000u64).collect::<Vec<_>>());
+    assert!(!filter.contains("regular"));
+    assert_eq!(filter.inserted(), Some(1 + 100 * 901 + 2000));
+    filter.clear();
+    assert_eq!(filter, Windowed::new(1000, 1e-6).unwrap());
+}
+
+#[derive(Clone, Debug)]
+enum Operation {
+    Insert(u64),
+    InsertMany(Vec<u64>),
+    SaveAndOpen,
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whoever is told "new" was not among the last W, whoever was is told "perhaps"; and few others are.
+    #[test]
+    fn it_agrees_with_an_exact_window(
+        window in 1u64..200,
+        fpr in 0.001..0.5,
+        operations in prop::collection::vec(prop_oneof![
+            10 => (0..400u64).prop_map(Operation::Insert),
+            5 => prop::collection::vec(0..400u64, 0..150).prop_map(Operation::InsertMany),
+            1 => Just(Operation::SaveAndOpen),
+        ], 1..60),
+    ) {
+        let mut filter = Windowed::new(window, fpr).unwrap();
+        let mut recent: VecDeque<u64> = VecDeque::new();
+        let mut times: HashMap<u64, u64> = HashMap::new();
+        for operation in operations {
+            let (keys, outcomes) = match operation {
+                Operation::Insert(key) => (vec![key], vec![filter.insert(key)]),
+                Operation::InsertMany(keys) => {
+                    let mut outcomes = Vec::new();
+                    filter.insert_and_tell(&keys, &mut outcomes);
+                    (keys, outcomes)
+                }
+                Operation::SaveAndOpen => {
+                    let again = Windowed::from_bytes(&filter.to_bytes()).unwrap();
+                    prop_assert_eq!(&again, &filter);
+                    filter = again;
+                    continue;
+                }
+            };
+            prop_assert_eq!(keys.len(), outcomes.len());
+            for (key, outcome) in keys.into_iter().zip(outcomes) {
+                prop_assert!(outcome == Insertion::Perhaps || !times.contains_key(&key));
+                recent.push_back(key);
+                *times.entry(key).or_insert(0) += 1;
+                if recent.len() as u64 > window {
+                    let oldest = recent.pop_front().unwrap();
+                    *times.get_mut(&oldest).unwrap() -= 1;
+                    times.retain(|_, times| *times > 0);
+                }
+            }
+            prop_assert!(times.keys().all(|&key| filter.contains(key)));
+        }
+    }
+}
+
+// Batches.
+
+fn many_equal_single<K: Key + Copy>(empty: &Windowed, keys: &[K], absent: &[K]) {
+    let (mut by_one, mut by_many, mut by_digests) = (empty.clone(), empty.clone(), empty.clone());
+    let single: Vec<Insertion> = keys.iter().map(|&key| by_one.insert(key)).collect();
+    let mut told = Vec::new();
+    by_many.insert_and_tell(keys, &mut told);
+    let digests: Vec<_> = keys.iter().map(|&key| empty.hashing().digest_of(key)).collect();
+    let mut outcomes = Vec::new();
+    by_digests.insert_batch(&digests, &mut outcomes).unwrap();
+    assert!(told == single && outcomes == single && by_many == by_one && by_digests == by_one);
+    assert_eq!(by_many.fill(), by_one.fill());
+    for asked in [keys, absent] {
+        let mut hits = Vec::new();
+        by_one.contains_all(asked, &mut hits);
+        assert_eq!(hits, asked.iter().map(|&key| by_one.contains(key)).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn many_keys_at_once_are_as_one_by_one() {
+    let integers: Vec<u64> = (0..20_000).map(|index| index * 7 % 15_000).collect();
+    let absent: Vec<u64> = (ABSENT..ABSENT + 5000).collect();
+    // The last is out of cache.
+    for capacity in [1, 10, 3000, 3_000_000] {
+        many_equal_single(&Windowed::new(capacity, 0.01).unwrap(), &integers, &absent);
+    }
+    let texts: Vec<String> = (0..3000).map(|index| format!("https://example.org/{index}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    many_equal_single(&Windowed::new(100, 0.01).unwrap(), &texts[..2000], &texts[2000..]);
+}
+
+// Files.
+
+#[test]
+fn a_filter_that_has_aged_survives_its_file() {
+    let secret = Secret::new([5; 16]);
+    let spec = Spec::sized(1000, 0.01).with_hashing(Hashing::Keyed(secret));
+    let mut filter = Windowed::from_spec(&spec).unwrap();
+    filter.extend(0..12_345u64);
+    let mut again = Windowed::from_bytes_keyed(&filter.to_bytes(), &secret).unwrap();
+    assert!(again == filter && again.report() == filter.report());
+    assert_eq!(again.window(), filter.window());
+    for key in 12_345..20_000u64 {
+        assert_eq!(again.insert(key), filter.insert(key));
+    }
+    assert_eq!(again, filter);
+    assert!(matches!(Windowed::from_bytes(&filter.to_bytes()), Err(DecodeError::SecretNeeded { .. })));
+    assert!(Windowed::from_bytes(&Bloom::new(10, 0.1).unwrap().to_bytes()).is_err());
+}
+
+#[test]
+fn crafted_parameters_are_refused() {
+    let mut filter = Windowed::with_slices(7, 5, 100).unwrap();
+    filter.extend(0..2345u64);
+    let file = filter.to_bytes();
+    let refused = |at: usize, bytes: &[u8]| {
+        Windowed::from_bytes(&crafted::with(&file, crafted::PARAMS + at, bytes)).expect_err("crafted")
+    };
+    let value = |field, found| DecodeError::Value { field, found };
+    for bits in [0u64, 1, 63, 65, 1 << 47, u64::MAX] {
+        assert_eq!(refused(0, &bits.to_le_bytes()), value("bits of a slice", bits));
+    }
+    assert!(matches!(refused(0, &2048u64.to_le_bytes()), DecodeError::Length { field: "payload", .. }));
+    for probes in [0u32, 65, u32::MAX] {
+        assert_eq!(refused(8, &probes.to_le_bytes()), value("probes", probes.into()));
+    }
+    for generations in [0u32, 22, u32::MAX] {
+        assert_eq!(refused(12, &generations.to_le_bytes()), value("generations", generations.into()));
+    }
+    assert_eq!(refused(16, &0u64.to_le_bytes()), value("keys of a generation", 0));
+    for capacity in [0u64, 501, u64::MAX] {
+        assert_eq!(refused(24, &capacity.to_le_bytes()), value("capacity", capacity));
+    }
+    assert_eq!(refused(32, &2f64.to_le_bytes()), value("asked rate", 2f64.to_bits()));
+    assert_eq!(refused(40, &12u32.to_le_bytes()), value("newest slice", 12));
+    assert_eq!(refused(44, &[1]), DecodeError::Padding { field: "padding of the parameters" });
+    assert_eq!(refused(48, &101u64.to_le_bytes()), value("keys of the newest generation", 101));
+    assert_eq!(refused(56, &u64::MAX.to_le_bytes()), value("set bits of a slice", u64::MAX));
+    assert!(matches!(refused(56, &0u64.to_le_bytes()), DecodeError::Value { field: "set bits", .. }));
+}
+
+#[test]
+fn damage_is_refused_or_harmless() {
+    let mut filter = Windowed::with_slices(7, 5, 20).unwrap();
+    filter.extend(0..500u64);
+    let file = filter.to_bytes();
+    let (mut random, mut refused, mut opened) = (Random::new(1), 0, 0);
+    for round in 0..5000 {
+        let place = if round % 2 == 0 {
+            80 + random.below(170)
+        } else {
+            4096 + random.below(file.len() as u64 - 4096)
+        };
+        let mut byte = [file[place as usize]];
+        byte[0] ^= 1 << random.below(8);
+        let damaged = crafted::with(&file, place as usize, &byte);
+        for (all, outcome) in
+            [(true, open(damaged.clone().into(), None)), (false, crafted::open_by_header(&damaged))]
+        {
+            let Ok(mut filter) = outcome else {
+                refused += 1;
+                continue;
+            };
+            opened += 1;
+            let digests: Vec<_> = (0..200u64).map(|key| filter.hashing().digest_of(key)).collect();
+            filter.as_insert().unwrap().insert_batch(&digests, &mut Vec::new()).unwrap();
+            let kept = digests.len().saturating_sub(filter.report().capacity as usize);
+            assert!(digests[kept..].iter().all(|&digest| filter.contains_digest(digest)));
+            assert!((0.0..=1.0).contains(&filter.report().fpr_now));
+            let again = encode(&*filter, Summing::Payload).to_vec();
+            // Who looked at the header only believes it, and writes it again.
+            assert!(
+                !all || open(again.into(), None).is_ok(),
+                "what was opened and written cannot be opened again"
+            );
+        }
+    }
+    assert!(refused > 1000 && opened > 1000, "{refused} refused, {opened} opened");
+}
+
+/// What a window costs beside two filters that take turns: the same promise, in more bits.
+#[test]
+fn two_filters_in_turns_take_more() {
+    for fpr in [0.01, 1e-3, 1e-4] {
+        let turns = 2 * math::bloom_bits(1_000_000, fpr / 2.0);
+        let window = Spec::sized(1_000_000, fpr).windowed().unwrap().bits();
+        assert!(window < turns, "{fpr}: {window} and {turns}");
+    }
+}
