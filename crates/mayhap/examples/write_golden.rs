@@ -51,6 +51,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "fuse-compact", fuse, Spec::new().with_layout(Layout::Compact))?;
     let cuckoo = &mayhap::filters::cuckoo::FAMILY;
     write(folder, "cuckoo-compact", cuckoo, Spec::new().with_layout(Layout::Compact))?;
+    let expanding = &mayhap::filters::expanding::FAMILY;
+    write(folder, "expanding-grown", expanding, Spec::new().with_doublings(3))?;
     write(folder, "scalable-grown", &mayhap::filters::scalable::FAMILY, Spec::new())?;
     write(folder, "windowed-aged", &mayhap::filters::windowed::FAMILY, Spec::new())?;
     let spatial = &mayhap::filters::spatial::FAMILY;
@@ -137,6 +139,8 @@ fn capacity(name: &str) -> u64 {
         "bitmap" => 2000,
         // Grows to four layers.
         "scalable-grown" => 20,
+        // Doubles twice, and holds fingerprints of several lengths.
+        "expanding-grown" => 20,
         "windowed-aged" => KEYS / 4,
         // The others are full with their keys.
         _ => KEYS,

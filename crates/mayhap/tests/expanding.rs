@@ -242,6 +242,19 @@ fn many_keys_at_once_are_as_one_by_one() {
     assert_eq!(single.to_bytes(), before);
 }
 
+/// Large tables take keys region by region. The bytes are the same, and the doublings come at the same keys.
+#[test]
+fn keys_that_are_gathered_by_region_give_the_same_bytes() {
+    let mut random = Random::new(9);
+    let keys: Vec<u64> =
+        (0..3_000_000u64).map(|i| if random.below(9) == 0 { random.below(i + 1) } else { i }).collect();
+    let (mut gathered, mut batch) = (Expanding::with_fpr(0.01).unwrap(), Expanding::with_fpr(0.01).unwrap());
+    gathered.insert_all(&keys).unwrap();
+    keys.chunks(10_000).for_each(|keys| batch.insert_all(keys).unwrap());
+    assert!(gathered.size_in_bytes() > 8_000_000 && gathered.inserted() == Some(3_000_000));
+    assert!(gathered.to_bytes() == batch.to_bytes());
+}
+
 /// The bytes follow from the keys between two doublings, and not from their order.
 #[test]
 fn bytes_do_not_depend_on_the_order_between_doublings() {

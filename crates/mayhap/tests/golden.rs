@@ -296,6 +296,22 @@ const GOLDEN: &[Golden] = &[
         hits: 101,
         answers: 0xa45c_a1cf_ed1d_c642,
     },
+    Golden {
+        name: "expanding",
+        bytes: include_bytes!("golden/expanding-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 6,
+        answers: 0xa004_d33e_7614_0305,
+    },
+    Golden {
+        name: "expanding-grown",
+        bytes: include_bytes!("golden/expanding-grown-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 0,
+        answers: 0,
+    },
 ];
 
 /// Checksums of the labels of all questions and keys, in order, 2 little-endian bytes each, 0 for none.
@@ -397,6 +413,7 @@ fn the_same_keys_still_give_the_same_file() {
             "bitmap" => 2000,
             "scalable-grown" => 20,
             "windowed-aged" => 50,
+            "expanding-grown" => 20,
             _ => 200,
         };
         let mut spec = Spec::sized(capacity, 0.01).with_hashing(golden.hashing);
@@ -412,6 +429,7 @@ fn the_same_keys_still_give_the_same_file() {
             "spatial-16-bits" => spec = spec.with_areas(300),
             "shifting-2-shifts" => spec = spec.with_shifts(2),
             name if name.ends_with("-counters") => spec = spec.with_counter_bits(4),
+            "expanding-grown" => spec = spec.with_doublings(3),
             _ => {}
         }
         let keys = golden.keys();
@@ -949,6 +967,84 @@ fn shifting_files_are_read_by_the_rules_of_the_document() {
             }
         }
     }
+}
+
+/// The quotient and the fingerprint of a key, by the rule of the document and by nothing else: in a table that had `start`
+/// slots and has doubled so often.
+fn quotient_and_fingerprint(digest: Digest, start: u64, doublings: u32, bits: u32) -> (u64, u64) {
+    let product = u128::from(digest.a) * u128::from(start);
+    let taken = 64 - (start - 1).leading_zeros();
+    let stream = u128::from(product as u64 ^ digest.b >> (64 - taken)) << 64 | u128::from(digest.b << taken);
+    let bit = |i: u32| (stream >> (127 - i) & 1) as u64;
+    let mut quotient = (product >> 64) as u64;
+    (0..doublings).for_each(|i| quotient = 2 * quotient + bit(i));
+    (quotient, (doublings..doublings + bits).fold(0, |sum, i| 2 * sum + bit(i)))
+}
+
+/// All quotients and numbers in the blocks of a payload, by the document and by nothing else.
+fn numbers_of(payload: &[u8], slots: usize, width: usize) -> Vec<(u64, u64)> {
+    let words: Vec<u64> =
+        payload.chunks_exact(8).map(|word| u64::from_le_bytes(word.try_into().unwrap())).collect();
+    let stride = 3 + width;
+    let bit = |block: usize, bit: usize| words[block * stride + bit / 64] >> (bit % 64) & 1;
+    let mut numbers = Vec::new();
+    let mut slot = words[2] as usize;
+    for quotient in (0..slots).filter(|&quotient| bit(quotient / 64, quotient % 64) == 1) {
+        assert!(
+            quotient % 64 != 0 || words[quotient / 64 * stride + 2] == slot.saturating_sub(quotient) as u64
+        );
+        slot = slot.max(quotient);
+        loop {
+            let (block, place) = (slot % slots / 64, slot % 64);
+            let value = (0..width).map(|i| bit(block, 192 + place * width + i) << i).sum();
+            numbers.push((quotient as u64, value));
+            slot += 1;
+            if bit(block, 64 + place) == 1 {
+                break;
+            }
+        }
+    }
+    numbers
+}
+
+#[test]
+fn the_quotients_and_fingerprints_in_the_document_are_those_of_the_library() {
+    for (name, start, doublings, bits) in [("expanding", 256, 0, 10), ("expanding-grown", 64, 2, 8)] {
+        let golden = GOLDEN.iter().find(|golden| golden.name == name).unwrap();
+        let filter = golden.open();
+        let numbers = numbers_of(&golden.bytes[4096..], (start << doublings) as usize, bits as usize + 1);
+        assert_eq!(numbers.len(), 200, "{name}");
+        let ages: HashSet<u32> = numbers.iter().map(|(_, number)| number.trailing_zeros()).collect();
+        assert_eq!(ages.len(), doublings as usize + 1, "{name}");
+        let at = |key: &[u8]| quotient_and_fingerprint(golden.hashing.digest(key), start, doublings, bits);
+        // All answers follow from the rule and the bytes of the payload.
+        for key in golden.questions().iter().chain(&golden.keys()) {
+            let (quotient, fingerprint) = at(key);
+            let is_in = numbers.iter().any(|&(found, number)| {
+                let length = number.trailing_zeros();
+                found == quotient && number >> length >> 1 == fingerprint >> length
+            });
+            assert_eq!(filter.contains(key), is_in, "{name}: {key:?}");
+        }
+        for key in [&0u64.to_le_bytes()[..], b"mayhap"] {
+            let ((quotient, fingerprint), a) = (at(key), golden.hashing.digest(key).a);
+            let line = format!(
+                "{a:016x}: {start} slots doubled {doublings} times, {bits} bits: quotient {quotient}, fingerprint \
+                 {fingerprint}\n"
+            );
+            assert!(FORMAT.contains(&line), "the document lacks:\n{line}");
+        }
+        let first =
+            numbers.iter().take(4).map(|(q, n)| format!("{n} under {q}")).collect::<Vec<_>>().join(", ");
+        let line = format!("- `{name}`: {first}\n");
+        assert!(FORMAT.contains(&line), "the document lacks:\n{line}");
+    }
+    // Beyond the first half of the digest.
+    let digest = Digest { a: 0x0123_4567_89ab_cdef, b: 0xfedc_ba98_7654_3210 };
+    let (quotient, fingerprint) = quotient_and_fingerprint(digest, 1152, 20, 40);
+    let line =
+        format!("1152 slots doubled 20 times, 40 bits: quotient {quotient}, fingerprint {fingerprint}\n");
+    assert!(FORMAT.contains(&line), "the document lacks:\n{line}");
 }
 
 /// Every id in the document is one of the library, and none of the library's is missing.

@@ -24,6 +24,7 @@
 //! are written here: [`Runs::is_whole`].
 
 use alloc::vec::Vec;
+use core::hint::select_unpredictable;
 use core::ops::Range;
 
 use crate::simd::{Ranks, prefetch};
@@ -81,6 +82,48 @@ struct Run {
     end: usize,
 }
 
+/// A number, its slot in a block, and what it does to the ends there.
+struct Newcomer {
+    place: usize,
+    number: u64,
+    is_end: u64,
+    was_end: u64,
+}
+
+/// A search for a slot that no run covers: before it, as many runs have ended as have begun.
+struct Pending {
+    /// The slot from which on it is searched, in its block.
+    from: usize,
+    /// Quotients of the block below this are counted.
+    counted: usize,
+    /// Runs that have begun before the slot `from`, and not ended, of those that are counted.
+    begun: u32,
+}
+
+impl Pending {
+    /// The first free slot of a block, or what is pending for the next one.
+    #[inline(always)]
+    fn first_free(self, ranks: impl Ranks, occupied: u64, ends: u64) -> Result<usize, Self> {
+        let Self { mut from, mut counted, mut begun } = self;
+        loop {
+            begun += ranks.count(occupied & ranks.low(from as u32 + 1) & !ranks.low(counted as u32));
+            if begun == 0 {
+                return Ok(from);
+            }
+            let rest = ends >> from << from;
+            // More than 64 pending runs do not end in this block.
+            let last = if begun <= BLOCK as u32 { ranks.pick(rest, begun - 1) } else { 0 };
+            counted = from + 1;
+            if last == 0 || last == 1 << (BLOCK - 1) {
+                begun -= ranks.count(rest).min(begun);
+                begun += ranks.count(occupied & !ranks.low(counted as u32));
+                return Err(Self { from: 0, counted: 0, begun });
+            }
+            (from, begun) = (last.trailing_zeros() as usize + 1, 0);
+        }
+    }
+}
+
 /// The first words of a block whose slots begin in it.
 #[derive(Clone, Copy)]
 struct Header {
@@ -125,7 +168,13 @@ const fn between(from: usize, to: usize) -> u64 {
 /// The lowest bits, so many of them.
 #[inline(always)]
 const fn low(bits: usize) -> u64 {
-    if bits >= BLOCK { u64::MAX } else { (1 << bits) - 1 }
+    if bits >= BLOCK { u64::MAX } else { below(bits as u32) }
+}
+
+/// The same for fewer than 64.
+#[inline(always)]
+const fn below(bit: u32) -> u64 {
+    (1u64 << (bit % u64::BITS)) - 1
 }
 
 impl Runs {
@@ -159,21 +208,28 @@ impl Runs {
     /// Asks for the words that a question for this quotient looks at.
     #[inline(always)]
     pub(crate) fn prefetch(&self, words: &[u64], spot: Spot) {
-        prefetch(words, spot.base);
+        self.prefetch_header(words, spot);
         prefetch(words, spot.base + HEADER + spot.bit as usize * self.width / 64);
     }
 
     /// Asks for the first words of this quotient's block.
     #[inline(always)]
     pub(crate) fn prefetch_header(&self, words: &[u64], spot: Spot) {
+        // They may lie in two lines.
         prefetch(words, spot.base);
+        prefetch(words, spot.base + HEADER - 1);
     }
 
     /// The first word of the block that has a slot, counted from the first slot of the block at `base`; and its place
     /// there.
+    #[inline(always)]
     fn reach(&self, base: usize, slot: usize) -> (usize, usize) {
-        let block = (base / self.stride() + slot / BLOCK) % self.blocks;
-        (block * self.stride(), slot % BLOCK)
+        let (mut reached, end) = (base + slot / BLOCK * self.stride(), self.blocks * self.stride());
+        // Once, if at all; more often only if the words are not whole.
+        while reached >= end {
+            reached -= end;
+        }
+        (reached, slot % BLOCK)
     }
 
     #[inline(always)]
@@ -235,7 +291,7 @@ impl Runs {
     #[inline(always)]
     pub(crate) fn aim(&self, ranks: impl Ranks, words: &[u64], spot: Spot) -> Option<Aim> {
         let Header { occupied, bounds, .. } = Header::of(words, spot.base)?;
-        let first = ranks.pick(bounds, ranks.count(occupied & low(spot.bit as usize)));
+        let first = ranks.pick(bounds, ranks.count(occupied & below(spot.bit)));
         // Those above the first; none if there is no first.
         let above = bounds & !(first ^ first.wrapping_sub(1));
         let start = first.trailing_zeros().max(spot.bit) as usize;
@@ -251,13 +307,14 @@ impl Runs {
     #[inline(always)]
     pub(crate) fn prefetch_aim(words: &[u64], aim: Aim) {
         prefetch(words, aim.at);
+        prefetch(words, aim.at + 1);
     }
 
     /// Whether one of the numbers that are aimed at is a first part of this one.
     #[inline(always)]
-    pub(crate) fn any(&self, words: &[u64], aim: Aim, number: u64) -> bool {
+    pub(crate) fn any(&self, ranks: impl Ranks, words: &[u64], aim: Aim, number: u64) -> bool {
         let lanes = window(words, aim.at, aim.shift);
-        self.first_parts(lanes, number) & low(aim.bits as usize) != 0
+        self.first_parts(lanes, number) & ranks.low(aim.bits) != 0
     }
 
     /// Whether the run of this quotient, which there is, has a first part of this number; wherever it is.
@@ -272,7 +329,7 @@ impl Runs {
 
     /// Any run, wherever it ends. `None` only if the words are not as they should be.
     fn far(&self, ranks: impl Ranks, words: &[u64], spot: Spot) -> Option<Run> {
-        let earlier = ranks.count(words[spot.base] & low(spot.bit as usize));
+        let earlier = ranks.count(words[spot.base] & below(spot.bit));
         let offset = words[spot.base + 2].min(self.slots() as u64) as usize;
         let mut ends = Ends::new(self, words, spot.base, offset);
         let before = match earlier {
@@ -326,20 +383,20 @@ impl Runs {
     ) -> Option<(bool, Met)> {
         let Header { occupied, ends, bounds } = Header::of(words, base)?;
         let bit = bit as usize;
-        let first = ranks.pick(bounds, ranks.count(occupied & low(bit)));
+        let first = ranks.pick(bounds, ranks.count(occupied & below(bit as u32)));
         let above = bounds & !(first ^ first.wrapping_sub(1));
         let is_run = occupied >> bit & 1 == 1;
         if first == 0 || is_run && above == 0 {
             return None;
         }
         let start = bit.max(first.trailing_zeros() as usize);
-        let end = if is_run { above.trailing_zeros() as usize } else { start };
+        let end = select_unpredictable(is_run, above.trailing_zeros() as usize, start);
         let (mut place, mut met, mut from) = (start, Met::default(), start);
         loop {
             let len = (end - from).min(self.lanes);
             let slot = from * self.width;
-            let (lanes, mask) =
-                (window(words, base + HEADER + slot / 64, slot as u32 % 64), low(len * self.width));
+            let lanes = window(words, base + HEADER + slot / 64, slot as u32 % 64);
+            let mask = ranks.low((len * self.width) as u32);
             place += ranks.count(self.not_above(lanes, number) & mask) as usize;
             met.copies += ranks.count(self.zeros(lanes ^ number.wrapping_mul(self.ones)) & mask);
             met.is_known |= self.first_parts(lanes, number) & mask != 0;
@@ -351,28 +408,68 @@ impl Runs {
         if !admits(met) {
             return Some((false, met));
         }
-        // The first slot that no run covers: before it, as many runs have ended as have begun.
-        let (mut free, mut counted) = (end, bit + 1);
-        loop {
-            let begun = ranks.count(occupied & between(counted, free + 1));
-            if begun == 0 {
-                break;
-            }
-            let last = ranks.pick(ends >> free << free, begun - 1);
-            counted = free + 1;
-            free = last.trailing_zeros() as usize + 1;
-            if free >= BLOCK {
-                return None;
-            }
-        }
-        let moved = between(place, free);
         // At the end of its run it is the new end; the old one is not, if there was a run.
         let (is_end, was_end) = (u64::from(place == end), u64::from(place == end && is_run));
-        let changed = (ends & !moved | (ends & moved) << 1 | is_end << place) & !(was_end << place >> 1);
+        let newcomer = Newcomer { place, number, is_end: is_end << place, was_end: was_end << place >> 1 };
+        let pending = Pending { from: end, counted: bit + 1, begun: 0 };
+        let free = match pending.first_free(ranks, occupied, ends) {
+            Ok(free) => free,
+            Err(pending) => {
+                self.spill(ranks, words, base, newcomer, pending)?;
+                words[base] = occupied | 1 << bit;
+                return Some((true, met));
+            }
+        };
+        let moved = ranks.low(free as u32) & !ranks.low(place as u32);
+        let changed = (ends & !moved | (ends & moved) << 1 | newcomer.is_end) & !newcomer.was_end;
         words[base] = occupied | 1 << bit;
         words[base + 1] = changed;
         self.move_up(words, base, place, free, number);
         Some((true, met))
+    }
+
+    /// Puts a number to its place in a block that has no free slot behind it: the blocks behind it move up, as far as the
+    /// first that has one. `None`, and nothing has changed, if there is none.
+    #[inline(never)]
+    fn spill(
+        &self,
+        ranks: impl Ranks,
+        words: &mut [u64],
+        base: usize,
+        newcomer: Newcomer,
+        mut pending: Pending,
+    ) -> Option<()> {
+        let (mut last, mut blocks) = (base, 0);
+        let free = loop {
+            last = self.reach(last, BLOCK).0;
+            blocks += 1;
+            if blocks > self.blocks {
+                return None;
+            }
+            match pending.first_free(ranks, words[last], words[last + 1]) {
+                Ok(free) => break free,
+                Err(behind) => pending = behind,
+            }
+        };
+        // From the last block to the second, each with what the one before it hands over.
+        let end = self.blocks * self.stride();
+        let mut to = free;
+        for _ in 0..blocks {
+            words[last + 2] += 1;
+            let before = if last == 0 { end - self.stride() } else { last - self.stride() };
+            let ends = words[last + 1];
+            let moved = ranks.low(to as u32);
+            words[last + 1] =
+                ends & !(moved << 1 | 1) | (ends & moved) << 1 | words[before + 1] >> (BLOCK - 1);
+            let handed = self.slot(words, before, BLOCK - 1);
+            self.move_up(words, last, 0, to, handed);
+            (last, to) = (before, BLOCK - 1);
+        }
+        let Newcomer { place, number, is_end, was_end } = newcomer;
+        let (ends, moved) = (words[base + 1], between(place, BLOCK - 1));
+        words[base + 1] = (ends & low(place) | (ends & moved) << 1 | is_end) & !was_end;
+        self.move_up(words, base, place, BLOCK - 1, number);
+        Some(())
     }
 
     #[cold]
@@ -584,7 +681,7 @@ impl Runs {
     #[inline(always)]
     fn near(&self, ranks: impl Ranks, words: &[u64], spot: Spot) -> Option<Range<usize>> {
         let Header { occupied, bounds, .. } = Header::of(words, spot.base)?;
-        let first = ranks.pick(bounds, ranks.count(occupied & low(spot.bit as usize)));
+        let first = ranks.pick(bounds, ranks.count(occupied & below(spot.bit)));
         let above = bounds & !(first ^ first.wrapping_sub(1));
         (above != 0).then(|| first.trailing_zeros().max(spot.bit) as usize..above.trailing_zeros() as usize)
     }
@@ -603,7 +700,7 @@ impl Runs {
         let (mut slot, mut counted) = (slot, spot.bit as usize + 1);
         loop {
             // Runs whose quotients lie before this slot are behind their own.
-            let begun = ranks.count(occupied & between(counted, slot));
+            let begun = ranks.count(occupied & ranks.low(slot as u32) & !ranks.low(counted as u32));
             if begun == 0 {
                 return Some(slot);
             }
@@ -785,16 +882,23 @@ impl Iterator for Numbers<'_> {
 }
 
 /// Fills an empty table in the order of quotients.
+///
+/// Whether a run goes on is random, so that hardly anything branches on it.
 pub(crate) struct Filler<'a> {
     runs: Runs,
     words: &'a mut [u64],
-    /// The quotient of the last run, and the number that is its highest.
+    /// The quotient of the last run, the slot where it starts, and the number that is its highest.
     quotient: u64,
+    start: usize,
     highest: u64,
     /// The first slot behind everything.
     next: usize,
-    /// The last block that knows how many of its slots belong to earlier runs.
+    /// The block of the last quotient, and those of its quotients that have runs: not yet written.
     block: usize,
+    occupied: u64,
+    /// The block of the last slot, and the ends in it: not yet written.
+    slot_block: usize,
+    ends: u64,
     /// What came when the last slot was taken: it belongs to the front.
     late: Vec<(u64, u64)>,
 }
@@ -802,77 +906,99 @@ pub(crate) struct Filler<'a> {
 impl<'a> Filler<'a> {
     /// The words must all be zero.
     pub(crate) fn new(runs: Runs, words: &'a mut [u64]) -> Self {
-        Self { runs, words, quotient: u64::MAX, highest: 0, next: 0, block: 0, late: Vec::new() }
+        Self {
+            runs,
+            words,
+            quotient: u64::MAX,
+            start: 0,
+            highest: 0,
+            next: 0,
+            block: 0,
+            occupied: 0,
+            slot_block: 0,
+            ends: 0,
+            late: Vec::new(),
+        }
     }
 
     /// The next number: of the same quotient as the one before, or of a higher one. Numbers of one quotient come in any
     /// order, best ascending.
     #[inline(always)]
     pub(crate) fn push(&mut self, quotient: u64, number: u64) {
-        let (runs, block) = (self.runs, quotient as usize / BLOCK);
-        if block > self.block {
-            self.count_earlier(block);
+        let runs = self.runs;
+        if quotient as usize / BLOCK != self.block {
+            self.enter(quotient as usize / BLOCK);
         }
-        let slot = self.next.max(quotient as usize);
-        if slot >= runs.slots() {
+        let (slot, is_same) = (self.next.max(quotient as usize), quotient == self.quotient);
+        if slot / BLOCK != self.slot_block && !self.enter_slots(slot, is_same) {
             self.late.push((quotient, number));
             return;
         }
-        // Whether a run goes on is random, so that nothing branches on it: each number ends its run, and the one before it
-        // does not if it is of the same.
-        let is_same = quotient == self.quotient;
-        let before = slot.saturating_sub(1);
-        self.words[before / BLOCK * runs.stride() + 1] &= !(u64::from(is_same) << (before % BLOCK));
-        let (base, index) = (slot / BLOCK * runs.stride(), slot % BLOCK);
-        self.words[base + 1] |= 1 << index;
-        self.words[block * runs.stride()] |= 1 << (quotient % BLOCK as u64);
+        // Each number ends its run, and the one before it does not if it is of the same.
+        let index = slot % BLOCK;
+        self.ends = self.ends & !(u64::from(is_same) << index >> 1) | 1 << index;
+        self.occupied |= 1 << (quotient % BLOCK as u64);
         self.next = slot + 1;
-        let highest = if is_same { self.highest } else { 0 };
-        if number < highest {
+        self.start = select_unpredictable(is_same, self.start, slot);
+        if number < select_unpredictable(is_same, self.highest, 0) {
             return self.push_down(slot, number);
         }
         (self.quotient, self.highest) = (quotient, number);
         let bit = index * runs.width;
-        let (at, shifted) = (base + HEADER + bit / 64, u128::from(number) << (bit % 64));
+        let at = slot / BLOCK * runs.stride() + HEADER + bit / 64;
+        let shifted = u128::from(number) << (bit % 64);
         self.words[at] |= shifted as u64;
         self.words[at + 1] |= (shifted >> 64) as u64;
     }
 
-    /// Tells the blocks up to this one how many of their slots belong to runs before them.
-    fn count_earlier(&mut self, block: usize) {
+    /// Goes on to the quotients of another block. It and those before it are told how many of their slots belong to
+    /// earlier runs.
+    #[inline(never)]
+    fn enter(&mut self, block: usize) {
+        let stride = self.runs.stride();
+        self.words[self.block * stride] = self.occupied;
         for block in self.block + 1..=block {
-            self.words[block * self.runs.stride() + 2] = self.next.saturating_sub(block * BLOCK) as u64;
+            self.words[block * stride + 2] = self.next.saturating_sub(block * BLOCK) as u64;
         }
-        self.block = block;
+        (self.block, self.occupied) = (block, 0);
     }
 
-    /// Puts a number where it belongs among those before a slot, of which at least one of its run is higher.
+    /// Goes on to the slots of another block; `false` if there is none.
+    #[inline(never)]
+    fn enter_slots(&mut self, slot: usize, is_same: bool) -> bool {
+        if slot >= self.runs.slots() {
+            return false;
+        }
+        // A run that goes on has its last number in the last slot of the block.
+        self.ends &= !(u64::from(is_same) << (BLOCK - 1));
+        self.words[self.slot_block * self.runs.stride() + 1] = self.ends;
+        (self.slot_block, self.ends) = (slot / BLOCK, 0);
+        true
+    }
+
+    /// Puts a number where it belongs among those of its run, which goes up to this slot.
     #[cold]
     fn push_down(&mut self, mut slot: usize, number: u64) {
         let runs = self.runs;
         let at = |slot: usize| (slot / BLOCK * runs.stride(), slot % BLOCK);
-        loop {
+        while slot > self.start {
             let (base, index) = at(slot - 1);
             let before = runs.slot(self.words, base, index);
-            // Up to the first of the run: what ends before it is another.
-            let is_first = slot < 2 || self.words[at(slot - 2).0 + 1] >> at(slot - 2).1 & 1 == 1;
+            if before <= number {
+                break;
+            }
             let (base, index) = at(slot);
             runs.set_slot(self.words, base, index, before);
             slot -= 1;
-            let (base, index) = at(slot);
-            if is_first || slot as u64 == self.quotient {
-                return runs.set_slot(self.words, base, index, number);
-            }
-            let (lower, lower_index) = at(slot - 1);
-            if runs.slot(self.words, lower, lower_index) <= number {
-                return runs.set_slot(self.words, base, index, number);
-            }
         }
+        let (base, index) = at(slot);
+        runs.set_slot(self.words, base, index, number);
     }
 
     /// The table is filled.
     pub(crate) fn finish(mut self, ranks: impl Ranks) {
-        self.count_earlier(self.runs.blocks - 1);
+        self.enter(self.runs.blocks - 1);
+        self.words[self.slot_block * self.runs.stride() + 1] = self.ends;
         for (quotient, number) in self.late {
             self.runs.insert(ranks, self.words, self.runs.spot(quotient), number, |_| true);
         }
@@ -940,7 +1066,7 @@ mod tests {
     fn runs_any(runs: Runs, ranks: impl Ranks, words: &[u64], spot: Spot, number: u64) -> bool {
         runs.is_occupied(words, spot)
             && match runs.aim(ranks, words, spot) {
-                Some(aim) => runs.any(words, aim, number),
+                Some(aim) => runs.any(ranks, words, aim, number),
                 None => runs.any_far(ranks, words, spot, number),
             }
     }

@@ -122,6 +122,13 @@ const PREFETCH_FROM_WORDS: usize = 128 * 1024 / 8;
 /// Keys that are inserted before it is looked whether the table has left the cache.
 const STRETCH: u64 = 4096;
 
+/// From this many words on, keys are gathered by region if many come at once: 4 MiB.
+const GATHER_FROM_WORDS: usize = 1 << 19;
+
+/// Slots of a region: 2 to the power of this. With fingerprints of 10 bits they take 112 KiB, a part of a second-level
+/// cache.
+const REGION_SHIFT: u32 = 16;
+
 /// The number of ages that a fingerprint of so many bits may have: one for each bit that it can give, and none.
 const AGES: usize = *EXPANDING_WIDTHS.end() as usize + 1;
 
@@ -236,6 +243,12 @@ fn of_keys<K: Key>(hashing: Hashing) -> impl Fn(&Placing, &[K], &mut [Place]) + 
         K::halves(keys, &hashing, halves);
         places.iter_mut().zip(&*halves).for_each(|(place, &half)| *place = placing.half(half));
     }
+}
+
+/// Where keys are whose first halves are enough.
+#[inline(always)]
+fn of_halves(placing: &Placing, halves: &[u64], places: &mut [Place]) {
+    places.iter_mut().zip(halves).for_each(|(place, &half)| *place = placing.half(half));
 }
 
 /// Where keys are that are hashed already.
@@ -394,7 +407,55 @@ impl Expanding {
     /// # Errors
     /// [`Full`] says how many went in before it had to grow and there was no memory. Those are in.
     pub fn insert_all<K: Key>(&mut self, keys: &[K]) -> Result<(), Full> {
-        self.fill::<false, _>(keys, of_keys(self.hashing), |_| {})
+        let mut left = keys;
+        while !left.is_empty() {
+            // As many as fit before it doubles: their order does not matter then.
+            let room = self.capacity().saturating_sub(self.used).min(left.len() as u64) as usize;
+            let gathered = if self.is_whole { self.gather(&left[..room]) } else { None };
+            let now = match gathered {
+                Some(()) => room,
+                // One more, so that it doubles.
+                None => {
+                    let now = left.len().min(room + 1);
+                    let before = (keys.len() - left.len()) as u64;
+                    let told = |full: Full| Full { inserted: before + full.inserted, ..full };
+                    self.fill::<false, _>(&left[..now], of_keys(self.hashing), |_| {}).map_err(told)?;
+                    now
+                }
+            };
+            left = &left[now..];
+        }
+        Ok(())
+    }
+
+    /// Inserts keys for which there is room, gathered by region of the table, so that its lines are fetched and written
+    /// back once for many keys. `None`, and nothing has changed, if they are too few for that or the table is too small.
+    fn gather<K: Key>(&mut self, keys: &[K]) -> Option<()> {
+        let (placing, len) = (self.placing, self.words.len());
+        if len < GATHER_FROM_WORDS || keys.len() < len / 8 || placing.is_wide {
+            return None;
+        }
+        let regions = placing.shape.slots().div_ceil(1 << REGION_SHIFT) as usize;
+        // A quarter of the table: with less a region would be fetched for too few keys.
+        let room = len / 4 / regions;
+        let (mut halves, mut ends) = (Vec::new(), Vec::new());
+        halves.try_reserve_exact(regions * room).ok()?;
+        ends.try_reserve_exact(regions).ok()?;
+        halves.resize(regions * room, 0);
+        ends.extend((0..regions).map(|region| region * room));
+        let words = self.words.as_mut_slice();
+        let hashing = self.hashing;
+        let stored = with_ranks(PutGathered {
+            placing,
+            words,
+            keys,
+            hashing,
+            halves: &mut halves,
+            ends: &mut ends,
+            room,
+        });
+        self.count::<false>(keys.len() as u64, stored);
+        Some(())
     }
 
     /// As [`insert_new`](Expanding::insert_new) for many keys in order, several at a time in flight; appends one outcome
@@ -869,7 +930,7 @@ impl Work for Ask<'_> {
     fn run(self, ranks: impl Ranks) -> bool {
         let (Self { runs, words, .. }, Place { spot, young }) = (&self, self.place);
         match runs.aim(ranks, words, spot) {
-            Some(aim) => runs.any(words, aim, young),
+            Some(aim) => runs.any(ranks, words, aim, young),
             None => runs.any_far(ranks, words, spot, young),
         }
     }
@@ -902,7 +963,7 @@ impl<K, P: Fn(&Placing, &[K], &mut [Place])> Work for AskAll<'_, K, P> {
             |words, place| runs.prefetch_header(words, place.spot),
             |words, places| {
                 for &(aim, young, index) in &aims[..len] {
-                    hits[index] = runs.any(words, aim, young);
+                    hits[index] = runs.any(ranks, words, aim, young);
                 }
                 // Whether a quotient has a run is a coin that no branch predictor knows. So those that have one are listed
                 // without a branch, and only their slots are looked for.
@@ -984,6 +1045,52 @@ where
                 }
             },
         );
+        stored
+    }
+}
+
+/// Many inserts, for all of which there is room, gathered by region. How many are stored.
+struct PutGathered<'a, K> {
+    placing: Placing,
+    words: &'a mut [u64],
+    keys: &'a [K],
+    hashing: Hashing,
+    /// `room` for the first halves of digests of each region.
+    halves: &'a mut [u64],
+    /// Where the next of each region goes.
+    ends: &'a mut [usize],
+    room: usize,
+}
+
+impl<K: Key> Work for PutGathered<'_, K> {
+    type Output = u64;
+
+    #[inline(always)]
+    fn run(self, ranks: impl Ranks) -> u64 {
+        let Self { placing, words, keys, hashing, halves: waiting, ends, room } = self;
+        let mut stored = 0;
+        let mut put = |halves: &[u64]| {
+            let (words, place, told) = (&mut *words, of_halves, |_| {});
+            stored += PutAll::<false, _, _, _> { placing, words, keys: halves, place, told }.run(ranks);
+        };
+        let mut batch = [0; BATCH];
+        for keys in keys.chunks(BATCH) {
+            let halves = &mut batch[..keys.len()];
+            K::halves(keys, &hashing, halves);
+            for &half in &*halves {
+                let region = (placing.shape.split(half).0 >> REGION_SHIFT) as usize;
+                let end = ends[region];
+                waiting[end] = half;
+                ends[region] = end + 1;
+                if end + 1 == (region + 1) * room {
+                    ends[region] = region * room;
+                    put(&waiting[region * room..][..room]);
+                }
+            }
+        }
+        for (region, &end) in ends.iter().enumerate() {
+            put(&waiting[region * room..end]);
+        }
         stored
     }
 }
@@ -1198,5 +1305,54 @@ impl AnyFilter for Expanding {
     }
     fn as_merge(&mut self) -> Option<&mut dyn Merge> {
         Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The definition of `docs/format.md`, bit by bit.
+    fn by_definition(shape: &Shape, digest: Digest) -> (u64, u64) {
+        let product = u128::from(digest.a) * u128::from(shape.start);
+        let taken = shape.taken();
+        let stream =
+            u128::from(product as u64 ^ digest.b >> (64 - taken)) << 64 | u128::from(digest.b << taken);
+        let bit = |i: u32| (stream >> (127 - i) & 1) as u64;
+        let quotient = (0..shape.made).fold((product >> 64) as u64, |sum, i| 2 * sum + bit(i));
+        let fingerprint = (shape.made..shape.made + shape.width).fold(0, |sum, i| 2 * sum + bit(i));
+        (quotient, 2 * fingerprint + 1)
+    }
+
+    #[test]
+    fn quotients_and_fingerprints_follow_the_definition() {
+        for (start, made, width) in [
+            (64, 0, 4),
+            (1152, 0, 10),
+            (1152, 13, 10),
+            (1152, 20, 40),
+            (64, 40, 50),
+            (1 << 40, 0, 30),
+            (192, 8, 50),
+        ] {
+            let shape = Shape { start, made, width };
+            for key in 0..2000u64 {
+                let digest = Hashing::default().digest_of(key);
+                let expected = by_definition(&shape, digest);
+                assert!(expected.0 < shape.slots());
+                assert_eq!(shape.split_wide(digest), expected, "{shape:?}");
+                assert_eq!(Placing::new(shape).digest(digest).young, expected.1);
+                if !shape.is_wide() {
+                    assert_eq!(shape.split(digest.a), expected, "{shape:?}");
+                }
+                // A doubling takes the first bit of the fingerprint.
+                let (quotient, young) = Shape { made: made + 1, ..shape }.split_wide(digest);
+                assert_eq!(quotient, 2 * expected.0 + (expected.1 >> width));
+                assert!(is_first_part(expected.1 << 1 & ((2 << width) - 1), young));
+                // Half of the start and one doubling more are the same.
+                let halved = Shape { start: start / 2, made: made + 1, width };
+                assert_eq!(halved.split_wide(digest), expected);
+            }
+        }
     }
 }

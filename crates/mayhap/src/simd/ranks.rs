@@ -8,6 +8,9 @@ pub(crate) trait Ranks: Copy {
     /// The word with one of its set bits only: the one that has `rank` others below it. 0 if there are not so many.
     /// `rank` is at most 63.
     fn pick(self, word: u64, rank: u32) -> u64;
+
+    /// The lowest bits, so many of them: all from 64 on. At most 255.
+    fn low(self, bits: u32) -> u64;
 }
 
 /// Something to be done with words, compiled once for each way to look at their bits. Its `run` is to be inlined.
@@ -46,15 +49,15 @@ impl Ranks for Portable {
     fn pick(self, word: u64, rank: u32) -> u64 {
         const ONES: u64 = 0x0101_0101_0101_0101;
         const HIGHS: u64 = 0x80 * ONES;
-        let pairs = word - (word >> 1 & 0x55 * ONES);
-        let nibbles = (pairs & (0x33 * ONES)) + (pairs >> 2 & 0x33 * ONES);
+        let pairs = word - ((word >> 1) & (0x55 * ONES));
+        let nibbles = (pairs & (0x33 * ONES)) + ((pairs >> 2) & (0x33 * ONES));
         // Byte i counts the bits of bytes 0 to i.
         let counts = ((nibbles + (nibbles >> 4)) & (0x0f * ONES)).wrapping_mul(ONES);
         if u64::from(rank) >= counts >> 56 {
             return 0;
         }
         // The high bit of each byte says whether its count is at most `rank`; no count is above 64.
-        let below = ((u64::from(rank) * ONES | HIGHS) - counts) & HIGHS;
+        let below = (((u64::from(rank) * ONES) | HIGHS) - counts) & HIGHS;
         let shift = below.count_ones() * 8;
         let before = (counts << 8 >> shift) as u8;
         let mut byte = word >> shift & 0xff;
@@ -63,11 +66,16 @@ impl Ranks for Portable {
         }
         (byte & byte.wrapping_neg()) << shift
     }
+
+    #[inline(always)]
+    fn low(self, bits: u32) -> u64 {
+        if bits >= u64::BITS { u64::MAX } else { (1 << bits) - 1 }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod bmi2 {
-    use core::arch::x86_64::_pdep_u64;
+    use core::arch::x86_64::{_bzhi_u64, _pdep_u64};
 
     use super::{Ranks, Work};
 
@@ -101,6 +109,12 @@ mod bmi2 {
             // SAFETY: whoever holds a `Bmi2` runs on a processor that has the instruction.
             unsafe { _pdep_u64(1 << rank, word) }
         }
+
+        #[inline(always)]
+        fn low(self, bits: u32) -> u64 {
+            // SAFETY: as above.
+            unsafe { _bzhi_u64(u64::MAX, bits) }
+        }
     }
 }
 
@@ -112,10 +126,10 @@ mod tests {
     struct Pick(u64, u32);
 
     impl Work for Pick {
-        type Output = (u32, u64);
+        type Output = (u32, u64, u64);
 
-        fn run(self, ranks: impl Ranks) -> (u32, u64) {
-            (ranks.count(self.0), ranks.pick(self.0, self.1))
+        fn run(self, ranks: impl Ranks) -> (u32, u64, u64) {
+            (ranks.count(self.0), ranks.pick(self.0, self.1), ranks.low(2 * self.1))
         }
     }
 
@@ -130,7 +144,7 @@ mod tests {
             let mut left = word;
             for rank in 0..64 {
                 let lowest = left & left.wrapping_neg();
-                let expected = (word.count_ones(), lowest);
+                let expected = (word.count_ones(), lowest, ((1u128 << (2 * rank)) - 1) as u64);
                 assert_eq!(Pick(word, rank).run(Portable), expected, "{word:x}, {rank}");
                 assert_eq!(with_ranks(Pick(word, rank)), expected, "{word:x}, {rank}");
                 left ^= lowest;
