@@ -89,7 +89,7 @@ fn shifting_filters_are_compared_with_the_classic_ones() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     let row = |name: &str| {
-        let line = text.lines().find(|line| line.trim_start().starts_with(&format!("{name} ")));
+        let line = text.lines().find(|line| line.starts_with(&format!("  {name}  ")));
         let line = line.unwrap_or_else(|| panic!("{name} is missing:\n{text}"));
         line.trim_start()[name.len()..].split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };

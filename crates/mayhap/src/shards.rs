@@ -5,9 +5,11 @@
 //! or in files, hands them over by shards.
 
 use alloc::vec::Vec;
+#[cfg(feature = "std")]
 use core::mem;
 
 use crate::error::BuildError;
+#[cfg(feature = "std")]
 use crate::hash::{Hashing, Key};
 
 /// The first halves of digests, by their highest bits.

@@ -703,9 +703,10 @@ impl Workspace {
         let (mut head, mut tail, mut done) = (0, 0, 0);
         let lone = &mut *self.lone;
         for segment in 0..slots >> shard.segment_log {
-            for place in segment << shard.segment_log..(segment + 1) << shard.segment_log {
-                lone[tail] = place as u32;
-                tail += usize::from(counts[place] >> 2 == 1);
+            let start = segment << shard.segment_log;
+            for (i, count) in counts[start..start + (1 << shard.segment_log)].iter().enumerate() {
+                lone[tail] = (start + i) as u32;
+                tail += usize::from(count >> 2 == 1);
             }
             while head < tail {
                 let place = lone[head] as usize;
