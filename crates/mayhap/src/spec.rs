@@ -926,6 +926,96 @@ impl FuseSize {
     }
 }
 
+impl Spec {
+    /// Solves for what was not asked, for a bumped ribbon filter: its fingerprints are as long as the rate needs, or the bits
+    /// allow; where that is no whole number, some keys have one bit more than others. Rows of 64 bits in the layout
+    /// `fastest`, which is the default, and of 128 in `compact`.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn ribbon(&self) -> Result<RibbonSize, SpecError> {
+        self.check()?;
+        self.no_counters()?;
+        if let Some(asked) = self.probes {
+            return Err(SpecError::NoProbes { asked });
+        }
+        let row_bits = if self.layout == Some(Layout::Compact) { 128 } else { 64 };
+        let capacity = self.capacity.ok_or(SpecError::Incomplete)?;
+        // Columns in parts of 2^32, so that they are one number.
+        let sized = |parts: u64| {
+            let (columns, more) = ((parts >> 32) as u32, parts as u32);
+            let fpr = math::ribbon_fpr(columns, more, capacity);
+            RibbonSize { capacity, columns, more, row_bits, fpr_asked: self.fpr.unwrap_or(fpr), fpr }
+        };
+        let needed = self.fpr.map(|p| sized(math::ribbon_columns(p)));
+        // Who asks for 2^-8 means 8 columns, although equal digests add a little.
+        if let Some(size) = needed.filter(|size| size.fpr > size.fpr_asked * (1.0 + 1e-6)) {
+            return Err(SpecError::FprBelow { asked: size.fpr_asked, least: sized(32 << 32).fpr });
+        }
+        let size = match (self.bits, needed) {
+            (Some(bits), needed) => {
+                // The most columns whose slots are not too many. None has fewer bits than nothing.
+                let (mut fits, mut behind) = (0u64, (32 << 32) + 1);
+                while behind - fits > 1 {
+                    let middle = fits.midpoint(behind);
+                    if sized(middle).bits() <= bits { fits = middle } else { behind = middle }
+                }
+                let size = sized(fits);
+                let least = needed.map_or(sized(1).bits(), |size| size.bits());
+                if fits == 0 || needed.is_some_and(|needed| size.fpr > needed.fpr * (1.0 + 1e-6)) {
+                    return Err(SpecError::Unreachable { bits, needed: least });
+                }
+                size
+            }
+            (None, Some(size)) => size,
+            (None, None) => return Err(SpecError::Incomplete),
+        };
+        match size.bits() {
+            asked if asked > MAX_BITS => Err(SpecError::Bits { asked, limit: MAX_BITS }),
+            _ => Ok(size),
+        }
+    }
+}
+
+/// The numbers of a bumped ribbon filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RibbonSize {
+    /// The number of different keys it is made of.
+    pub capacity: u64,
+    /// Bits per fingerprint.
+    pub columns: u32,
+    /// The share of the fingerprints that have one bit more, in parts of 2^32.
+    pub more: u32,
+    /// Bits of a row: 64 or 128.
+    pub row_bits: u32,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate that these integers give.
+    pub fpr: f64,
+}
+
+impl RibbonSize {
+    /// Bits of all slots and buckets together, if the shards have the same number of keys and as many are bumped as usual.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        let shards = 1 << math::shard_bits(self.capacity);
+        let words = math::ribbon_words(self.capacity.div_ceil(shards), self.row_bits, self.columns, self.more);
+        shards * words * 64
+    }
+
+    /// Bits of a fingerprint, on average.
+    #[must_use]
+    pub fn columns_on_average(&self) -> f64 {
+        f64::from(self.columns) + f64::from(self.more) / 4_294_967_296.0
+    }
+
+    /// Rows of 128 bits are `compact`, of 64 `fastest`.
+    #[must_use]
+    pub const fn layout(&self) -> Layout {
+        if self.row_bits == 128 { Layout::Compact } else { Layout::Fastest }
+    }
+}
+
 /// The lengths that fingerprints have: semi-sorting takes their upper 4 bits, and must leave one.
 pub(crate) const fn cuckoo_widths(layout: Layout) -> RangeInclusive<u32> {
     match layout {

@@ -10,6 +10,7 @@ pub mod dleft;
 pub mod exact;
 pub mod expanding;
 pub mod fuse;
+pub mod ribbon;
 #[cfg(feature = "std")]
 pub mod roaring;
 pub mod scalable;
