@@ -25,7 +25,7 @@ use crate::error::{BuildError, DecodeError, SpecError};
 use crate::math;
 use crate::probing::{PHI, reduce};
 use crate::shards::shard_of;
-use crate::simd::{self, Ranks, Work, with_ranks};
+use crate::simd::{self, Parities, Ranks, Work, with_ranks};
 use crate::spec::MAX_BITS;
 
 /// Slots of a block.
@@ -100,17 +100,17 @@ struct Layer {
 /// Of a layer that bumps nobody.
 const LAST: u64 = u64::MAX;
 
-/// Where a key's value is, and the row that finds it.
+/// Where a key's value is.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Spot {
     /// The words of the first block; the next ones come after `columns` and after `columns + behind`.
     word: u64,
-    columns: u32,
-    behind: u32,
-    shift: u32,
-    row: [u64; 2],
-    /// What the key was hashed to there, or `NOWHERE`.
+    /// What the key was hashed to there.
     hash: u64,
+    columns: u8,
+    behind: u8,
+    shift: u8,
+    /// No key is where this one would be.
     is_nowhere: bool,
 }
 
@@ -243,11 +243,13 @@ impl Retrieval {
         }
     }
 
-    /// Where the value of a key is.
+    /// Where the value of a key is. Rows are `WIDE` if they have 128 bits.
     #[inline(always)]
-    pub(crate) fn spot(&self, words: &[u64], half: u64) -> Spot {
+    pub(crate) fn spot<const WIDE: bool>(&self, words: &[u64], half: u64) -> Spot {
         let layers = &self.shards[shard_of(half, self.shard_bits) as usize];
-        spot(&self.shape, layers, words, half, self.shard_bits)
+        // The compiler knows the width then.
+        let shape = Shape { row_bits: if WIDE { 128 } else { 64 }, ..self.shape };
+        spot(&shape, layers, words, half, self.shard_bits)
     }
 
     /// Slots of all layers together.
@@ -275,14 +277,12 @@ fn spot(shape: &Shape, layers: &[Layer; MOST_LAYERS], words: &[u64], half: u64, 
             continue;
         }
         let block = start / BLOCK;
-        let [low, high] = row_of(hash);
         return Spot {
             word: layer.word_of(shape, block),
-            columns: layer.columns_of(shape, block),
-            behind: layer.columns_of(shape, block + 1),
-            shift: (start % BLOCK) as u32,
-            row: [low | 1, high],
             hash,
+            columns: layer.columns_of(shape, block) as u8,
+            behind: layer.columns_of(shape, block + 1) as u8,
+            shift: (start % BLOCK) as u8,
             is_nowhere: false,
         };
     }
@@ -294,7 +294,7 @@ impl Spot {
     #[inline(always)]
     pub(crate) fn prefetch<const WIDE: bool>(&self, words: &[u64]) {
         let blocks = if WIDE { 3 } else { 2 };
-        let (first, len) = (self.word as usize, blocks * self.columns as usize);
+        let (first, len) = (self.word as usize, blocks * usize::from(self.columns));
         for word in (0..len).step_by(8) {
             simd::prefetch(words, first + word);
         }
@@ -304,30 +304,19 @@ impl Spot {
     /// The value, and how many bits it has; `None` if no key is where this one would be. Never fails for words and
     /// layers that belong together.
     #[inline(always)]
-    pub(crate) fn value<const WIDE: bool>(&self, words: &[u64], ranks: impl Ranks) -> Option<(u64, u32)> {
+    pub(crate) fn value<const WIDE: bool>(&self, words: &[u64], by: impl Parities) -> Option<(u64, u32)> {
         if self.is_nowhere {
             return None;
         }
-        let columns = self.columns as usize;
+        let (columns, shift, row) = (usize::from(self.columns), self.shift.into(), row_of(self.hash));
         let words = &words[self.word as usize..];
         let (low, high) = words[..2 * columns].split_at(columns);
-        let left = 63 - self.shift;
-        let mut value = 0;
+        let mut value = by.parities(low, high, shift, row[0] | 1);
         if WIDE {
-            let last = &words[columns + self.behind as usize..][..columns];
-            for ((&low, &high), &last) in low.iter().zip(high).zip(last).rev() {
-                let first = low >> self.shift | high << 1 << left;
-                let second = high >> self.shift | last << 1 << left;
-                let own = first & self.row[0] ^ second & self.row[1];
-                value = value << 1 | u64::from(ranks.count(own) & 1);
-            }
-        } else {
-            for (&low, &high) in low.iter().zip(high).rev() {
-                let own = (low >> self.shift | high << 1 << left) & self.row[0];
-                value = value << 1 | u64::from(ranks.count(own) & 1);
-            }
+            let last = &words[columns + usize::from(self.behind)..][..columns];
+            value ^= by.parities(high, last, shift, row[1]);
         }
-        Some((value, self.columns))
+        Some((value, self.columns.into()))
     }
 
     /// What the key was hashed to where it is.
@@ -668,4 +657,65 @@ fn zeroed(words: u64) -> Result<Vec<u64>, SpecError> {
     all.try_reserve_exact(len).map_err(|_| refused())?;
     all.resize(len, 0);
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::Hashing;
+    use crate::simd::{ColumnWork, with_parities};
+
+    fn halves(count: u64) -> Vec<u64> {
+        let mut halves: Vec<u64> = (0..count).map(|i| Hashing::default().digest_of(i).a).collect();
+        halves.sort_unstable();
+        halves
+    }
+
+    /// RIB-1: the last layer is a plain ribbon. 5% more slots are enough for 100,000 keys with rows of 128 bits.
+    #[test]
+    fn rib_1_a_plain_ribbon_is_solved_within_three_seeds() {
+        let (shape, keys) = (Shape { row_bits: 128, columns: 8, more: 0 }, halves(100_000));
+        let ((seed, blocks), words) = last_layer::<u64, u128>(&shape, &keys, 0, 0).unwrap();
+        let tries = (0..3).position(|attempt| seed == seed_of(0, attempt));
+        let tries = tries.expect("one of three seeds") as u64;
+        assert_eq!(blocks, math::ribbon_last_blocks(100_000, 128, tries));
+        let solved = Solved { plan: Plan(alloc::vec![(seed, blocks)]), words: copied(&words), keys: 100_000 };
+        let (retrieval, words) = Retrieval::of(shape, alloc::vec![solved]).unwrap();
+        for &half in &keys {
+            let spot = retrieval.spot::<true>(words.as_slice(), half);
+            let (value, _) = with_parities(Value::<true>(&spot, words.as_slice())).unwrap();
+            assert_eq!(value as u32, half.value(spot.hash()) & 0xff);
+        }
+    }
+
+    /// RIB-3: how many keys a layer bumps.
+    #[test]
+    fn rib_3_a_layer_bumps_one_key_in_thirty() {
+        let keys = halves(200_000);
+        for row_bits in [64, 128] {
+            let shape = Shape { row_bits, columns: 8, more: 0 };
+            let bumped = match row_bits {
+                64 => bumping_layer::<u64, u64>(&shape, keys.clone(), 0, 0).unwrap().2,
+                _ => bumping_layer::<u64, u128>(&shape, keys.clone(), 0, 0).unwrap().2,
+            };
+            let share = bumped.len() as f64 / keys.len() as f64;
+            assert!((0.034..0.038).contains(&share), "{share} with rows of {row_bits} bits");
+        }
+    }
+
+    fn copied(words: &[u64]) -> Words {
+        let mut copy = Words::zeroed(words.len() as u64).unwrap();
+        copy.as_mut_slice().copy_from_slice(words);
+        copy
+    }
+
+    struct Value<'a, const WIDE: bool>(&'a Spot, &'a [u64]);
+
+    impl<const WIDE: bool> ColumnWork for Value<'_, WIDE> {
+        type Output = Option<(u64, u32)>;
+
+        fn run(self, parities: impl Parities) -> Self::Output {
+            self.0.value::<WIDE>(self.1, parities)
+        }
+    }
 }

@@ -49,7 +49,7 @@ use crate::math;
 use crate::probing::Probing;
 use crate::retrieval::{self, Equation, Retrieval, Shape, Spot};
 use crate::shards::{self, DigestShards};
-use crate::simd::{Ranks, Work, with_ranks};
+use crate::simd::{ColumnWork, Parities, with_parities};
 use crate::spec::{Layout, MAX_BITS, Plan, RibbonSize, Spec};
 use crate::traits::Filter;
 use crate::wire::{Fields, Frame, Summing, Writer};
@@ -114,8 +114,8 @@ const fn fingerprint(hash: u64) -> u64 {
 
 /// Whether what is stored for a key is its fingerprint.
 #[inline(always)]
-fn admits<const WIDE: bool>(spot: &Spot, words: &[u64], ranks: impl Ranks) -> bool {
-    match spot.value::<WIDE>(words, ranks) {
+fn admits<const WIDE: bool>(spot: &Spot, words: &[u64], by: impl Parities) -> bool {
+    match spot.value::<WIDE>(words, by) {
         Some((value, columns)) => (value ^ fingerprint(spot.hash())) & ((1 << columns) - 1) == 0,
         None => false,
     }
@@ -201,21 +201,20 @@ impl Ribbon {
     fn has(&self, half: u64) -> bool {
         struct One<'a>(&'a Ribbon, u64);
 
-        impl Work for One<'_> {
+        impl ColumnWork for One<'_> {
             type Output = bool;
 
             #[inline(always)]
-            fn run(self, ranks: impl Ranks) -> bool {
-                let words = self.0.words.as_slice();
-                let spot = self.0.retrieval.spot(words, self.1);
+            fn run(self, by: impl Parities) -> bool {
+                let (retrieval, words) = (&self.0.retrieval, self.0.words.as_slice());
                 match self.0.size.row_bits {
-                    64 => admits::<false>(&spot, words, ranks),
-                    _ => admits::<true>(&spot, words, ranks),
+                    64 => admits::<false>(&retrieval.spot::<false>(words, self.1), words, by),
+                    _ => admits::<true>(&retrieval.spot::<true>(words, self.1), words, by),
                 }
             }
         }
 
-        with_ranks(One(self, half))
+        with_parities(One(self, half))
     }
 
     #[inline(always)]
@@ -224,8 +223,8 @@ impl Ribbon {
         hits.resize(start + keys.len(), false);
         let hits = &mut hits[start..];
         match self.size.row_bits {
-            64 => with_ranks(Batch::<false, K, _> { filter: self, keys, hash, hits }),
-            _ => with_ranks(Batch::<true, K, _> { filter: self, keys, hash, hits }),
+            64 => with_parities(Batch::<false, K, _> { filter: self, keys, hash, hits }),
+            _ => with_parities(Batch::<true, K, _> { filter: self, keys, hash, hits }),
         }
     }
 
@@ -343,11 +342,11 @@ struct Batch<'a, const WIDE: bool, K, H> {
     hits: &'a mut [bool],
 }
 
-impl<const WIDE: bool, K, H: Fn(&[K], &mut [u64])> Work for Batch<'_, WIDE, K, H> {
+impl<const WIDE: bool, K, H: Fn(&[K], &mut [u64])> ColumnWork for Batch<'_, WIDE, K, H> {
     type Output = ();
 
     #[inline(always)]
-    fn run(self, ranks: impl Ranks) {
+    fn run(self, by: impl Parities) {
         let (retrieval, mut words) = (&self.filter.retrieval, self.filter.words.as_slice());
         let far = words.len() >= PREFETCH_FROM_WORDS;
         let find = |keys: &[K], spots: &mut [Spot]| {
@@ -355,7 +354,7 @@ impl<const WIDE: bool, K, H: Fn(&[K], &mut [u64])> Work for Batch<'_, WIDE, K, H
             let halves = &mut halves[..keys.len()];
             (self.hash)(keys, halves);
             for (spot, &half) in spots.iter_mut().zip(&*halves) {
-                *spot = retrieval.spot(words, half);
+                *spot = retrieval.spot::<WIDE>(words, half);
             }
         };
         let prefetch = |words: &&[u64], spot: Spot| spot.prefetch::<WIDE>(words);
@@ -363,7 +362,7 @@ impl<const WIDE: bool, K, H: Fn(&[K], &mut [u64])> Work for Batch<'_, WIDE, K, H
         batch::pipeline(&mut words, self.keys, find, far, prefetch, |words, spots| {
             let own = hits.split_off_mut(..spots.len()).expect("one answer per key");
             for (hit, spot) in own.iter_mut().zip(spots) {
-                *hit = admits::<WIDE>(spot, words, ranks);
+                *hit = admits::<WIDE>(spot, words, by);
             }
         });
     }
