@@ -91,6 +91,7 @@ pub use filters::shifting_association::{Association, ShiftingAssociation};
 pub use filters::shifting_multiplicity::ShiftingMultiplicity;
 pub use filters::spatial::Spatial;
 pub use filters::spectral::Spectral;
+pub use filters::universe::Universe;
 pub use filters::windowed::Windowed;
 pub use hash::{Digest, Hashing, Key, Secret};
 pub use probing::{Positions, positions};

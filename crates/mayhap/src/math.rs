@@ -1095,6 +1095,12 @@ pub fn ribbon_fpr(columns: u32, more: u32, keys: u64) -> f64 {
     libm::scalbn(1.0 - share / 2.0, -(columns as i32)) + libm::scalbn(keys as f64, -64)
 }
 
+/// The rate at which a set within a known universe admits keys that are of neither part of it: the first stage admits one in
+/// 2^columns, and the second one in two of them. A set without others has no more to tell them by.
+pub fn universe_fpr(columns: u32) -> f64 {
+    libm::scalbn(0.5, -(columns as i32))
+}
+
 // ---------------------------------------------------------------------------------------------------------
 // Cuckoo filters
 // ---------------------------------------------------------------------------------------------------------

@@ -47,6 +47,8 @@ pub enum Probing {
     Fuse,
     /// A start and a row in one of several layers, and a fingerprint, from the digest's first half; the family `ribbon`.
     Ribbon,
+    /// The rule of `ribbon`, in two stages; the family `universe`.
+    Stages,
     /// A quotient and a fingerprint, from neighbouring bits of the digest; the family `expanding`.
     Expanding,
 }
@@ -68,6 +70,7 @@ impl Probing {
             Self::ShiftingAssociation => 14,
             Self::Fuse => 17,
             Self::Ribbon => 18,
+            Self::Stages => 19,
             Self::Expanding => 11,
         }
     }
@@ -88,6 +91,7 @@ impl Probing {
             14 => Some(Self::ShiftingAssociation),
             17 => Some(Self::Fuse),
             18 => Some(Self::Ribbon),
+            19 => Some(Self::Stages),
             11 => Some(Self::Expanding),
             _ => None,
         }

@@ -19,6 +19,7 @@ pub static FAMILIES: &[&Family] = &[
     &filters::cuckoo::FAMILY,
     &filters::fuse::FAMILY,
     &filters::ribbon::FAMILY,
+    &filters::universe::FAMILY,
     &filters::spatial::FAMILY,
     &filters::scalable::FAMILY,
     &filters::windowed::FAMILY,

@@ -20,12 +20,13 @@
 
 use alloc::vec::Vec;
 
+use crate::batch;
 use crate::bits::Words;
 use crate::error::{BuildError, DecodeError, SpecError};
 use crate::math;
 use crate::probing::{PHI, reduce};
 use crate::shards::shard_of;
-use crate::simd::{self, Parities, Ranks, Work, with_ranks};
+use crate::simd::{self, ColumnWork, Parities, Ranks, Work, with_parities, with_ranks};
 use crate::spec::MAX_BITS;
 
 /// Slots of a block.
@@ -102,7 +103,7 @@ const LAST: u64 = u64::MAX;
 
 /// Where a key's value is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Spot {
+struct Spot {
     /// The words of the first block; the next ones come after `columns` and after `columns + behind`.
     word: u64,
     /// What the key was hashed to there.
@@ -245,11 +246,36 @@ impl Retrieval {
 
     /// Where the value of a key is. Rows are `WIDE` if they have 128 bits.
     #[inline(always)]
-    pub(crate) fn spot<const WIDE: bool>(&self, words: &[u64], half: u64) -> Spot {
+    fn spot<const WIDE: bool>(&self, words: &[u64], half: u64) -> Spot {
         let layers = &self.shards[shard_of(half, self.shard_bits) as usize];
         // The compiler knows the width then.
         let shape = Shape { row_bits: if WIDE { 128 } else { 64 }, ..self.shape };
         spot(&shape, layers, words, half, self.shard_bits)
+    }
+
+    /// Asks for many keys, several at a time in flight: whether what is stored for each is what it `should` be.
+    #[inline(always)]
+    pub(crate) fn ask<K>(
+        &self,
+        words: &[u64],
+        keys: &[K],
+        hash: impl Fn(&[K], &mut [u64]),
+        should: impl Should,
+        hits: &mut [bool],
+    ) {
+        match self.shape.row_bits {
+            64 => with_parities(Batch::<false, K, _, _> { retrieval: self, words, keys, hash, should, hits }),
+            _ => with_parities(Batch::<true, K, _, _> { retrieval: self, words, keys, hash, should, hits }),
+        }
+    }
+
+    /// The same for one key.
+    #[inline]
+    pub(crate) fn ask_one(&self, words: &[u64], half: u64, should: impl Should) -> bool {
+        match self.shape.row_bits {
+            64 => with_parities(One::<false, _> { retrieval: self, words, half, should }),
+            _ => with_parities(One::<true, _> { retrieval: self, words, half, should }),
+        }
     }
 
     /// Slots of all layers together.
@@ -292,7 +318,7 @@ fn spot(shape: &Shape, layers: &[Layer; MOST_LAYERS], words: &[u64], half: u64, 
 impl Spot {
     /// Asks for its cache lines.
     #[inline(always)]
-    pub(crate) fn prefetch<const WIDE: bool>(&self, words: &[u64]) {
+    fn prefetch<const WIDE: bool>(&self, words: &[u64]) {
         let blocks = if WIDE { 3 } else { 2 };
         let (first, len) = (self.word as usize, blocks * usize::from(self.columns));
         for word in (0..len).step_by(8) {
@@ -304,7 +330,7 @@ impl Spot {
     /// The value, and how many bits it has; `None` if no key is where this one would be. Never fails for words and
     /// layers that belong together.
     #[inline(always)]
-    pub(crate) fn value<const WIDE: bool>(&self, words: &[u64], by: impl Parities) -> Option<(u64, u32)> {
+    fn value<const WIDE: bool>(&self, words: &[u64], by: impl Parities) -> Option<(u64, u32)> {
         if self.is_nowhere {
             return None;
         }
@@ -319,10 +345,77 @@ impl Spot {
         Some((value, self.columns.into()))
     }
 
-    /// What the key was hashed to where it is.
+}
+
+/// What is stored for the keys that are looked for.
+pub(crate) trait Should: Copy {
+    /// Given what a key was hashed to in the layer that it is in. Bits that have no column are left out.
+    fn be(self, hash: u64) -> u64;
+}
+
+impl Spot {
     #[inline(always)]
-    pub(crate) fn hash(&self) -> u64 {
-        self.hash
+    fn is<const WIDE: bool>(&self, should: impl Should, words: &[u64], by: impl Parities) -> bool {
+        match self.value::<WIDE>(words, by) {
+            Some((value, columns)) => (value ^ should.be(self.hash)) & ((1 << columns) - 1) == 0,
+            None => false,
+        }
+    }
+}
+
+/// One question, to be asked with the best instructions that there are.
+struct One<'a, const WIDE: bool, S> {
+    retrieval: &'a Retrieval,
+    words: &'a [u64],
+    half: u64,
+    should: S,
+}
+
+impl<const WIDE: bool, S: Should> ColumnWork for One<'_, WIDE, S> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self, by: impl Parities) -> bool {
+        self.retrieval.spot::<WIDE>(self.words, self.half).is::<WIDE>(self.should, self.words, by)
+    }
+}
+
+/// Filters smaller than this stay in the second-level cache, where prefetching costs more than it brings.
+const PREFETCH_FROM_WORDS: usize = 256 * 1024 / 8;
+
+/// Many questions.
+struct Batch<'a, const WIDE: bool, K, H, S> {
+    retrieval: &'a Retrieval,
+    words: &'a [u64],
+    keys: &'a [K],
+    hash: H,
+    should: S,
+    hits: &'a mut [bool],
+}
+
+impl<const WIDE: bool, K, H: Fn(&[K], &mut [u64]), S: Should> ColumnWork for Batch<'_, WIDE, K, H, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, by: impl Parities) {
+        let (retrieval, mut words) = (self.retrieval, self.words);
+        let far = words.len() >= PREFETCH_FROM_WORDS;
+        let find = |keys: &[K], spots: &mut [Spot]| {
+            let mut halves = [0; batch::BATCH];
+            let halves = &mut halves[..keys.len()];
+            (self.hash)(keys, halves);
+            for (spot, &half) in spots.iter_mut().zip(&*halves) {
+                *spot = retrieval.spot::<WIDE>(words, half);
+            }
+        };
+        let prefetch = |words: &&[u64], spot: Spot| spot.prefetch::<WIDE>(words);
+        let mut hits = self.hits;
+        batch::pipeline(&mut words, self.keys, find, far, prefetch, |words, spots| {
+            let own = hits.split_off_mut(..spots.len()).expect("one answer per key");
+            for (hit, spot) in own.iter_mut().zip(spots) {
+                *hit = spot.is::<WIDE>(self.should, words, by);
+            }
+        });
     }
 }
 
@@ -333,6 +426,36 @@ pub(crate) trait Equation: Copy + Ord {
 
     /// Its value, given what it was hashed to in the layer that it is in. Bits that have no column are left out.
     fn value(&self, hash: u64) -> u32;
+}
+
+/// The fingerprint of a key is made of its whole hash; as many of the lowest bits are taken as there are columns.
+#[inline(always)]
+const fn fingerprint(hash: u64) -> u64 {
+    hash ^ hash >> 32
+}
+
+/// A key whose value is its fingerprint.
+impl Equation for u64 {
+    #[inline(always)]
+    fn half(&self) -> u64 {
+        *self
+    }
+
+    #[inline(always)]
+    fn value(&self, hash: u64) -> u32 {
+        fingerprint(hash) as u32
+    }
+}
+
+/// The key's fingerprint should be stored.
+#[derive(Clone, Copy)]
+pub(crate) struct Fingerprint;
+
+impl Should for Fingerprint {
+    #[inline(always)]
+    fn be(self, hash: u64) -> u64 {
+        fingerprint(hash)
+    }
 }
 
 /// The layers of a shard as its directory has them: seed and blocks of each.
@@ -382,6 +505,40 @@ pub(crate) struct Solved {
     pub(crate) plan: Plan,
     pub(crate) words: Words,
     pub(crate) keys: u64,
+}
+
+impl Solved {
+    /// Keeps those of the shard's halves for which what is stored is what it `should` be.
+    pub(crate) fn retain(&self, shape: &Shape, bits: u32, should: impl Should, halves: &mut Vec<u64>) {
+        let mut words = self.words.as_slice().to_vec();
+        words.resize(words.len() + Retrieval::padding(shape), 0);
+        let (layers, _) = self.plan.laid_out(shape, 0);
+        let work = Retain { shape, layers: &layers, words: &words, bits, should, halves };
+        with_parities(work);
+    }
+}
+
+/// Many questions to one shard.
+struct Retain<'a, S> {
+    shape: &'a Shape,
+    layers: &'a [Layer; MOST_LAYERS],
+    words: &'a [u64],
+    bits: u32,
+    should: S,
+    halves: &'a mut Vec<u64>,
+}
+
+impl<S: Should> ColumnWork for Retain<'_, S> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self, by: impl Parities) {
+        let is_wide = self.shape.row_bits == 128;
+        self.halves.retain(|&half| {
+            let spot = spot(self.shape, self.layers, self.words, half, self.bits);
+            if is_wide { spot.is::<true>(self.should, self.words, by) } else { spot.is::<false>(self.should, self.words, by) }
+        });
+    }
 }
 
 /// Rows of 64 or 128 bits.
@@ -663,7 +820,6 @@ fn zeroed(words: u64) -> Result<Vec<u64>, SpecError> {
 mod tests {
     use super::*;
     use crate::hash::Hashing;
-    use crate::simd::{ColumnWork, with_parities};
 
     fn halves(count: u64) -> Vec<u64> {
         let mut halves: Vec<u64> = (0..count).map(|i| Hashing::default().digest_of(i).a).collect();
@@ -684,7 +840,7 @@ mod tests {
         for &half in &keys {
             let spot = retrieval.spot::<true>(words.as_slice(), half);
             let (value, _) = with_parities(Value::<true>(&spot, words.as_slice())).unwrap();
-            assert_eq!(value as u32, half.value(spot.hash()) & 0xff);
+            assert_eq!(value as u32, half.value(spot.hash) & 0xff);
         }
     }
 

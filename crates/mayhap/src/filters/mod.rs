@@ -19,4 +19,5 @@ pub mod shifting_association;
 pub mod shifting_multiplicity;
 pub mod spatial;
 pub mod spectral;
+pub mod universe;
 pub mod windowed;

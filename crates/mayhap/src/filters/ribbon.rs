@@ -40,16 +40,14 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::batch;
 use crate::bits::{Bytes, Words};
 use crate::error::{BuildError, DecodeError, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
 use crate::probing::Probing;
-use crate::retrieval::{self, Equation, Retrieval, Shape, Spot};
+use crate::retrieval::{self, Fingerprint, Retrieval, Shape};
 use crate::shards::{self, DigestShards};
-use crate::simd::{ColumnWork, Parities, with_parities};
 use crate::spec::{Layout, MAX_BITS, Plan, RibbonSize, Spec};
 use crate::traits::Filter;
 use crate::wire::{Fields, Frame, Summing, Writer};
@@ -88,37 +86,6 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
         bits: size.bits(),
         probes: None,
     })
-}
-
-/// Filters smaller than this stay in the second-level cache, where prefetching costs more than it brings.
-const PREFETCH_FROM_WORDS: usize = 256 * 1024 / 8;
-
-/// A key's value is its fingerprint.
-impl Equation for u64 {
-    #[inline(always)]
-    fn half(&self) -> u64 {
-        *self
-    }
-
-    #[inline(always)]
-    fn value(&self, hash: u64) -> u32 {
-        fingerprint(hash) as u32
-    }
-}
-
-/// The fingerprint is made of the whole hash; as many of the lowest bits are taken as there are columns.
-#[inline(always)]
-const fn fingerprint(hash: u64) -> u64 {
-    hash ^ hash >> 32
-}
-
-/// Whether what is stored for a key is its fingerprint.
-#[inline(always)]
-fn admits<const WIDE: bool>(spot: &Spot, words: &[u64], by: impl Parities) -> bool {
-    match spot.value::<WIDE>(words, by) {
-        Some((value, columns)) => (value ^ fingerprint(spot.hash())) & ((1 << columns) - 1) == 0,
-        None => false,
-    }
 }
 
 /// A bumped ribbon filter.
@@ -199,33 +166,14 @@ impl Ribbon {
 
     #[inline]
     fn has(&self, half: u64) -> bool {
-        struct One<'a>(&'a Ribbon, u64);
-
-        impl ColumnWork for One<'_> {
-            type Output = bool;
-
-            #[inline(always)]
-            fn run(self, by: impl Parities) -> bool {
-                let (retrieval, words) = (&self.0.retrieval, self.0.words.as_slice());
-                match self.0.size.row_bits {
-                    64 => admits::<false>(&retrieval.spot::<false>(words, self.1), words, by),
-                    _ => admits::<true>(&retrieval.spot::<true>(words, self.1), words, by),
-                }
-            }
-        }
-
-        with_parities(One(self, half))
+        self.retrieval.ask_one(self.words.as_slice(), half, Fingerprint)
     }
 
     #[inline(always)]
     fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [u64]), hits: &mut Vec<bool>) {
         let start = hits.len();
         hits.resize(start + keys.len(), false);
-        let hits = &mut hits[start..];
-        match self.size.row_bits {
-            64 => with_parities(Batch::<false, K, _> { filter: self, keys, hash, hits }),
-            _ => with_parities(Batch::<true, K, _> { filter: self, keys, hash, hits }),
-        }
+        self.retrieval.ask(self.words.as_slice(), keys, hash, Fingerprint, &mut hits[start..]);
     }
 
     /// The different keys that it was built of. (Two keys with the same half digest count as one.)
@@ -326,45 +274,14 @@ impl Ribbon {
         let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
         let retrieval = Retrieval::decode(shape, shard_bits, words.as_slice())?;
         // More keys than slots are implied by others only in tiny filters.
-        let most = 2 * retrieval.slots();
-        if keys > most.min(MAX_BITS) || frame.header.ones.is_some_and(|ones| ones != keys) {
+        let most = (2 * retrieval.slots()).min(MAX_BITS);
+        if let Some(found) = frame.header.ones.filter(|&ones| ones > most) {
+            return Err(DecodeError::Value { field: "number of keys", found });
+        }
+        if keys > most || frame.header.ones.is_some_and(|ones| ones != keys) {
             return Err(DecodeError::Value { field: "keys", found: keys });
         }
         Ok(Self { words, retrieval, size, hashing, keys })
-    }
-}
-
-/// Many questions, to be asked with the best instructions that there are.
-struct Batch<'a, const WIDE: bool, K, H> {
-    filter: &'a Ribbon,
-    keys: &'a [K],
-    hash: H,
-    hits: &'a mut [bool],
-}
-
-impl<const WIDE: bool, K, H: Fn(&[K], &mut [u64])> ColumnWork for Batch<'_, WIDE, K, H> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self, by: impl Parities) {
-        let (retrieval, mut words) = (&self.filter.retrieval, self.filter.words.as_slice());
-        let far = words.len() >= PREFETCH_FROM_WORDS;
-        let find = |keys: &[K], spots: &mut [Spot]| {
-            let mut halves = [0; batch::BATCH];
-            let halves = &mut halves[..keys.len()];
-            (self.hash)(keys, halves);
-            for (spot, &half) in spots.iter_mut().zip(&*halves) {
-                *spot = retrieval.spot::<WIDE>(words, half);
-            }
-        };
-        let prefetch = |words: &&[u64], spot: Spot| spot.prefetch::<WIDE>(words);
-        let mut hits = self.hits;
-        batch::pipeline(&mut words, self.keys, find, far, prefetch, |words, spots| {
-            let own = hits.split_off_mut(..spots.len()).expect("one answer per key");
-            for (hit, spot) in own.iter_mut().zip(spots) {
-                *hit = admits::<WIDE>(spot, words, by);
-            }
-        });
     }
 }
 
