@@ -93,6 +93,12 @@ fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), B
             let halves: Vec<u64> = (0..capacity(name)).map(|index| digest(index).a).collect();
             make(&spec, &halves, 1)?
         }
+        // And ten times as many that are not in.
+        Make::Within(make) => {
+            let set: Vec<u64> = (0..KEYS).map(|index| digest(index).a).collect();
+            let others: Vec<u64> = (0..10 * KEYS).map(|index| digest(1_000_000 + index).a).collect();
+            make(&spec, &set, &others, 1)?
+        }
         // 80 in the first only, 40 in both, 80 in the second only.
         Make::OfTwo(make) => {
             let digests: Vec<Digest> = (0..KEYS).map(digest).collect();

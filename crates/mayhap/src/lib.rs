@@ -34,6 +34,7 @@
 //! | keys that leave again | [`Cuckoo`] | removes; 10.5 bits per key at 1%, 13.7 at 0.1% |
 //! | a set that is known and stays as it is | [`Fuse`] | 9.0 bits per key at 0.4%; no inserts |
 //! | the same, as small as it gets | [`Ribbon`] | 8.03 bits per key at 0.4%, and any rate |
+//! | a set, and all others that will be asked for are known | [`Universe`] | no wrong answer about either |
 //! | keys of any kind, their number unknown | [`Scalable`] | grows, and keeps its rate |
 //! | a stream without end: was it among the last W? | [`Windowed`] | forgets older keys; 20.4 bits per key at 1% |
 //! | keys of whom nobody knows how many | [`Expanding`] | doubles as they come, and keeps its rate and its speed |

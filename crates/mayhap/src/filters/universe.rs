@@ -417,10 +417,12 @@ impl Universe {
         let size = UniverseSize { capacity: keys.max(1), others, columns, row_bits, fpr_asked, fpr };
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
         let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
-        let sound = usize::try_from(first_words).ok().filter(|&first| first <= words.len());
-        let split = sound.filter(|&first| columns > 0 || first == 0);
-        let field = "words of the first stage";
-        let first_words = split.ok_or(DecodeError::Value { field, found: first_words })?;
+        if columns == 0 && first_words != 0 {
+            return Err(DecodeError::Value { field: "words of the first stage", found: first_words });
+        }
+        let (expected, found) = (first_words.saturating_mul(8), 8 * words.len() as u64);
+        let first_words = usize::try_from(first_words).ok().filter(|&first| first <= words.len());
+        let first_words = first_words.ok_or(DecodeError::Length { field: "payload", expected, found })?;
         let (first, second) = words.as_slice().split_at(first_words);
         let shape = Shape { row_bits, columns, more: 0 };
         let first = match columns {
