@@ -45,7 +45,7 @@ use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
 use crate::probing::{Probing, reduce};
-use crate::shards::{DigestShards, shard_of};
+use crate::shards::{DigestShards, built_in_order, shard_of};
 use crate::simd;
 use crate::spec::{FuseSize, Layout, MAX_BITS, Plan, Spec};
 use crate::traits::Filter;
@@ -208,27 +208,16 @@ impl Fuse {
     pub fn from_shards(spec: &Spec, source: &dyn DigestShards, threads: usize) -> Result<Self, BuildError> {
         let (mut size, hashing) = (spec.fuse()?, spec.hashed()?);
         let shard_bits = math::shard_bits(source.len());
-        let built = built_shards(source, shard_bits, &size, threads)?;
-        let (mut shards, mut keys, mut slots) = (Vec::with_capacity(built.len()), 0, 0);
-        for part in &built {
-            shards.push(Shard { offset: slots, ..part.shard });
-            // Whole words, whatever the width.
-            slots += part.shard.slots(size.ways).next_multiple_of(64);
-            keys += part.keys;
-        }
-        let bits = slots.checked_mul(size.width.into()).filter(|&bits| bits <= MAX_BITS);
-        let bits = bits.ok_or(SpecError::Bits { asked: u64::MAX, limit: MAX_BITS })?;
-        let mut words = Words::zeroed(words_for(bits) + 1 + (DIRECTORY_WORDS * shards.len()) as u64)
-            .map_err(SpecError::from)?;
-        let mut rest = words.as_mut_slice();
-        for part in built {
-            let (own, behind) = rest.split_at_mut(part.words.len());
-            own.copy_from_slice(part.words.as_slice());
-            rest = behind;
-        }
-        for (entry, shard) in rest[1..].chunks_exact_mut(DIRECTORY_WORDS).zip(&shards) {
-            entry.copy_from_slice(&[shard.seed, shard.starts >> shard.segment_log, shard.segment_log.into()]);
-        }
+        let mut joined = Joined::new(source.len(), shard_bits, &size);
+        built_in_order(
+            shard_bits,
+            threads,
+            Workspace::default,
+            |workspace, shard| workspace.built(source, shard, shard_bits, &size),
+            |part| joined.append(&part, &size),
+        )?;
+        let keys = joined.keys;
+        let (words, shards) = joined.finish();
         size.capacity = keys.max(1);
         size.fpr = math::fuse_fpr(size.width, size.capacity);
         Ok(Self { words, shards, shard_bits, size, hashing, keys })
@@ -516,60 +505,65 @@ struct Part {
     keys: u64,
 }
 
-fn built_shards(
-    source: &dyn DigestShards,
-    bits: u32,
-    size: &FuseSize,
-    threads: usize,
-) -> Result<Vec<Part>, BuildError> {
-    let count = 1u64 << bits;
-    #[cfg(feature = "std")]
-    if threads > 1 && count > 1 {
-        // More threads would need more memory than the shards save.
-        let threads = threads.min(((count / 4) as usize).max(2));
-        return built_in_parallel(source, bits, size, threads);
-    }
-    let _ = threads;
-    let mut workspace = Workspace::default();
-    (0..count).map(|shard| workspace.built(source, shard, bits, size)).collect()
+/// The parts that are there, one behind the other, with room for those that come.
+struct Joined {
+    /// Longer than what is used of it. What was never touched takes no memory.
+    words: Words,
+    used: usize,
+    shards: Vec<Shard>,
+    slots: u64,
+    keys: u64,
 }
 
-/// Each thread takes the next shard that nobody has.
-#[cfg(feature = "std")]
-fn built_in_parallel(
-    source: &dyn DigestShards,
-    bits: u32,
-    size: &FuseSize,
-    threads: usize,
-) -> Result<Vec<Part>, BuildError> {
-    use core::sync::atomic::{AtomicU64, Ordering};
+impl Joined {
+    /// For 2^bits shards of so many keys. One shard gets as much room as it takes, when it comes.
+    fn new(keys: u64, bits: u32, size: &FuseSize) -> Self {
+        let count = 1u64 << bits;
+        let mean = keys >> bits;
+        let typical = Shard::sized(mean + 6 * mean.isqrt(), size.ways);
+        // Some shards are found only when they are longer by a segment.
+        let slots = (typical.slots(size.ways) + (1 << typical.segment_log)).next_multiple_of(64);
+        let bits = slots.saturating_mul(count).saturating_mul(size.width.into());
+        let room = words_for(bits) + Self::behind(count as usize) as u64;
+        // If the room is not granted at once, perhaps it is by and by.
+        let words = if count == 1 { Words::default() } else { Words::zeroed(room).unwrap_or_default() };
+        Self { words, used: 0, shards: Vec::with_capacity(count as usize), slots: 0, keys: 0 }
+    }
 
-    let next = AtomicU64::new(0);
-    let work = || {
-        let (mut workspace, mut parts) = (Workspace::default(), Vec::new());
-        loop {
-            let shard = next.fetch_add(1, Ordering::Relaxed);
-            if shard >> bits != 0 {
-                return Ok(parts);
-            }
-            match workspace.built(source, shard, bits, size) {
-                Ok(part) => parts.push((shard, part)),
-                Err(error) => {
-                    // Nobody needs to go on.
-                    next.store(1 << bits, Ordering::Relaxed);
-                    return Err(error);
-                }
-            }
+    /// What follows the slots of so many shards.
+    fn behind(shards: usize) -> usize {
+        1 + DIRECTORY_WORDS * shards
+    }
+
+    fn append(&mut self, part: &Part, size: &FuseSize) -> Result<(), BuildError> {
+        self.shards.push(Shard { offset: self.slots, ..part.shard });
+        // Whole words, whatever the width.
+        self.slots += part.shard.slots(size.ways).next_multiple_of(64);
+        self.keys += part.keys;
+        let bits = self.slots.checked_mul(size.width.into()).filter(|&bits| bits <= MAX_BITS);
+        bits.ok_or(SpecError::Bits { asked: u64::MAX, limit: MAX_BITS })?;
+        let (start, end) = (self.used, self.used + part.words.len());
+        let needed = end + Self::behind(self.shards.capacity());
+        if self.words.len() < needed {
+            let mut longer =
+                Words::zeroed(needed.max(self.words.len() / 2 * 3) as u64).map_err(SpecError::from)?;
+            longer.as_mut_slice()[..start].copy_from_slice(&self.words.as_slice()[..start]);
+            self.words = longer;
         }
-    };
-    let parts: Result<Vec<Vec<(u64, Part)>>, BuildError> = std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let joined = handles.into_iter().map(|handle| handle.join());
-        joined.map(|parts| parts.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    });
-    let mut parts: Vec<(u64, Part)> = parts?.into_iter().flatten().collect();
-    parts.sort_unstable_by_key(|(shard, _)| *shard);
-    Ok(parts.into_iter().map(|(_, part)| part).collect())
+        self.words.as_mut_slice()[start..end].copy_from_slice(part.words.as_slice());
+        self.used = end;
+        Ok(())
+    }
+
+    /// All words of the filter: slots, a word of zeros, the directory.
+    fn finish(mut self) -> (Words, Vec<Shard>) {
+        self.words.truncate(self.used + Self::behind(self.shards.len()));
+        let directory = &mut self.words.as_mut_slice()[self.used + 1..];
+        for (entry, shard) in directory.chunks_exact_mut(DIRECTORY_WORDS).zip(&self.shards) {
+            entry.copy_from_slice(&[shard.seed, shard.starts >> shard.segment_log, shard.segment_log.into()]);
+        }
+        (self.words, self.shards)
+    }
 }
 
 /// The memory that building a shard takes, kept from one to the next.
@@ -674,7 +668,8 @@ impl Workspace {
     /// Afterwards `ordered` and `ways` say in which order and from where; if that was possible for all.
     fn peeled<const WAYS: usize>(&mut self, shard: &Shard, bits: u32) -> Result<bool, SpecError> {
         let (len, slots) = (self.halves.len(), shard.slots(WAYS as u32) as usize);
-        enlarge(&mut self.keys, slots)?;
+        // In whole words of the narrowest slots: `assigned` finds them here.
+        enlarge(&mut self.keys, slots.next_multiple_of(64))?;
         enlarge(&mut self.counts, slots.div_ceil(8))?;
         self.keys.as_mut_slice()[..slots].fill(0);
         self.counts.as_mut_slice()[..slots.div_ceil(8)].fill(0);
@@ -740,8 +735,9 @@ impl Workspace {
     ) -> Result<Words, SpecError> {
         let slots = shard.slots(WAYS as u32).next_multiple_of(64);
         let mask = u64::MAX >> (64 - width);
-        let mut wide = Words::zeroed(words_for(slots * 8 * size_of::<S>() as u64))?;
-        let all: &mut [S] = bytemuck::cast_slice_mut(wide.as_mut_slice());
+        // The keys at the places are not needed any more, and take more than the slots.
+        let all: &mut [S] = &mut bytemuck::cast_slice_mut(self.keys.as_mut_slice())[..slots as usize];
+        all.fill(S::of(0));
         let ordered = &self.ordered.as_slice()[..self.halves.len()];
         for (&half, &way) in ordered.iter().zip(&self.ways).rev() {
             let (places, hash) = shard.places::<WAYS>(half, bits);
@@ -749,10 +745,11 @@ impl Workspace {
             places.iter().for_each(|&place| *own ^= all[place as usize].into());
             all[places[usize::from(way)] as usize] ^= S::of(*own);
         }
-        if cfg!(target_endian = "little") && 8 * size_of::<S>() as u32 == width {
-            return Ok(wide);
-        }
         let mut words = Words::zeroed(words_for(slots * u64::from(width)))?;
+        if cfg!(target_endian = "little") && 8 * size_of::<S>() as u32 == width {
+            bytemuck::cast_slice_mut(words.as_mut_slice()).copy_from_slice(all);
+            return Ok(words);
+        }
         let (mut packed, mut filled, mut next) = (0u128, 0, words.as_mut_slice().iter_mut());
         for &slot in &*all {
             packed |= u128::from(slot.into()) << filled;
