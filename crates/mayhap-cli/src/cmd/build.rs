@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
-use mayhap::family::{Make, MakeFromDigests};
+use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
-use mayhap::shards::MemoryShards;
 use mayhap::spec::{DEFAULT_FPR, EXPANDING_CAPACITY};
 use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Insertion, Layout, Spec, SpecError, family};
 use mayhap_store::Spool;
@@ -19,6 +18,7 @@ use crate::args::{Common, KeyArgs};
 use crate::distinct::Distinct;
 use crate::input::{Buffer, Inputs};
 use crate::keys::{Kind, Selector};
+use crate::known_keys;
 use crate::numbers;
 use crate::report;
 
@@ -29,7 +29,7 @@ use crate::report;
 /// afterwards by `mayhap fold`, without its keys.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap build -o bad.mayhap blocklist.txt.gz\n  \
-zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
+zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  zcat huge.gz | mayhap build --static --memory 512MiB -o known.mayhap\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
 pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -95,6 +95,10 @@ pub(crate) struct Args {
     /// The keys are all there and none will come: the family fuse, the smallest that is fast
     #[arg(long = "static", conflicts_with_all = ["family", "exact", "fastest", "counts", "removable"])]
     static_: bool,
+    /// Build with at most so much memory, such as 512MiB, for hashed keys, filter and all; keys beyond it go to temporary
+    /// files (TMPDIR). For families that are made of all keys at once: --static [default: as much as it takes]
+    #[arg(long, value_name = "SIZE", value_parser = numbers::size, allow_hyphen_values = true)]
+    memory: Option<u64>,
     /// How it is laid out, if the family has a choice: compact or fastest [default: compact, of cuckoo and fuse fastest]
     #[arg(long, value_name = "NAME", value_parser = layout_name, conflicts_with = "exact")]
     layout: Option<Layout>,
@@ -231,6 +235,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     if args.foldable {
         need_foldable(&args.choice())?;
     }
+    if args.memory.is_some() {
+        need_known_keys(&args.choice())?;
+    }
     if let Choice::Family(family) = args.choice() {
         need_labels(args, family)?;
     }
@@ -252,9 +259,11 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             let spool = hash_all(&inputs, &selector, Hashing::Integer, common)?;
             integers(args, spool, None)?
         }
-        Choice::Family(Family { make: Make::FromDigests(make), .. }) => {
-            let spool = hash_all(&inputs, &selector, Hashing::Xxh3 { seed: args.seed }, common)?;
-            of_known_keys(args, *make, spool, common)?
+        Choice::Family(family @ Family { make: Make::FromDigests(make), .. }) => {
+            let hashing = Hashing::Xxh3 { seed: args.seed };
+            let bytes = |spec: &Spec| Ok((family.plan)(spec)?.bits.div_ceil(8));
+            let source = (&inputs, &selector);
+            known_keys::build(*make, bytes, |keys| args.spec(keys), hashing, args.memory, source, common)?
         }
         Choice::Family(family) if !args.label.is_empty() => labelled(args, family, &selector, common)?,
         Choice::Family(Family { make: Make::OfTwo(_), name, .. }) => {
@@ -416,6 +425,21 @@ fn need_foldable(choice: &Choice) -> Result<()> {
     Err(anyhow!("{family} cannot fold; build the filter with --family {}", others.join(" or ")))
 }
 
+fn need_known_keys(choice: &Choice) -> Result<()> {
+    let name = match choice {
+        Choice::Family(Family { make: Make::FromDigests(_), .. }) => return Ok(()),
+        Choice::Family(family) => family.name,
+        Choice::Integers => "exact",
+    };
+    let others = FAMILIES.iter().filter(|family| matches!(family.make, Make::FromDigests(_)));
+    let others: Vec<_> = others.map(|family| family.name).collect();
+    Err(anyhow!(
+        "--memory is for families that are made of all keys at once ({}); the memory of the family {name} follows from \
+         -n and -p",
+        others.join(", ")
+    ))
+}
+
 fn need_doubling(choice: &Choice) -> Result<()> {
     match choice {
         Choice::Family(family) if *family == &mayhap::filters::expanding::FAMILY => Ok(()),
@@ -557,22 +581,6 @@ fn count_all(spool: Spool) -> Result<HashMap<Digest, u64>> {
         anyhow::Ok(())
     })?;
     Ok(counts)
-}
-
-/// A filter of all keys at once. Only the halves of their digests are kept.
-fn of_known_keys(
-    args: &Args,
-    make: MakeFromDigests,
-    spool: Spool,
-    common: &Common,
-) -> Result<Box<dyn AnyFilter>> {
-    let keys = spool.len();
-    let mut shards = MemoryShards::new(mayhap::math::shard_bits(keys));
-    spool.drain(|digests| {
-        shards.extend(digests.iter().map(|digest| digest.a));
-        anyhow::Ok(())
-    })?;
-    Ok(make(&args.spec(keys), &shards, common.threads())?)
 }
 
 fn from_spool(spec: &Spec, family: &'static Family, spool: Spool) -> Result<Box<dyn AnyFilter>> {
