@@ -21,7 +21,7 @@
 use alloc::vec::Vec;
 
 use crate::batch;
-use crate::bits::Words;
+use crate::bits::{GrowingWords, Words};
 use crate::error::{BuildError, DecodeError, SpecError};
 use crate::math;
 use crate::probing::{PHI, reduce};
@@ -120,7 +120,8 @@ impl Layer {
     fn laid_out(shape: &Shape, seed: u64, blocks: u64, is_last: bool, at: u64) -> (Self, u64) {
         let plain = shape.plain(blocks);
         let buckets_at = at + blocks * u64::from(shape.columns) + (blocks - plain);
-        let buckets = if is_last { 0 } else { (blocks * BLOCK).div_ceil(1 << shape.bucket_log()).div_ceil(32) };
+        let buckets =
+            if is_last { 0 } else { (blocks * BLOCK).div_ceil(1 << shape.bucket_log()).div_ceil(32) };
         let starts = (blocks * BLOCK + 1).saturating_sub(shape.row_bits.into());
         let at_buckets = if is_last { LAST } else { buckets_at };
         (Self { seed, starts, plain, blocks_at: at, buckets_at: at_buckets }, buckets_at + buckets)
@@ -183,28 +184,6 @@ pub(crate) struct Retrieval {
 }
 
 impl Retrieval {
-    /// Puts solved shards together: blocks and buckets of all of them, words of zeros behind the last block, and the
-    /// directory.
-    pub(crate) fn of(shape: Shape, solved: Vec<Solved>) -> Result<(Self, Words), BuildError> {
-        let shard_bits = solved.len().ilog2();
-        let parts: u64 = solved.iter().map(|part| part.words.len() as u64).sum();
-        let length = parts + Self::behind(&shape, shard_bits);
-        let mut words = Words::zeroed(length).map_err(SpecError::from)?;
-        let (mut rest, mut shards, mut at) = (words.as_mut_slice(), Vec::with_capacity(solved.len()), 0);
-        let mut directory = Vec::with_capacity(solved.len() * DIRECTORY_WORDS);
-        for part in solved {
-            let (own, behind) = rest.split_at_mut(part.words.len());
-            own.copy_from_slice(part.words.as_slice());
-            rest = behind;
-            let (layers, end) = part.plan.laid_out(&shape, at);
-            shards.push(layers);
-            at = end;
-            directory.extend(part.plan.directory());
-        }
-        rest[Self::padding(&shape)..].copy_from_slice(&directory);
-        Ok((Self { shape, shard_bits, shards }, words))
-    }
-
     /// Words of zeros that may be read behind the last block.
     fn padding(shape: &Shape) -> usize {
         shape.columns as usize + 1
@@ -291,6 +270,47 @@ impl Retrieval {
     }
 }
 
+/// Solved shards, one behind the other: blocks and buckets of all of them, then words of zeros, which may be read behind the
+/// last block, and the directory.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    shape: Shape,
+    words: GrowingWords,
+    shards: Vec<[Layer; MOST_LAYERS]>,
+    directory: Vec<u64>,
+}
+
+impl Joined {
+    /// For 2^bits shards of so many keys.
+    pub(crate) fn new(shape: Shape, keys: u64, bits: u32) -> Self {
+        let count = 1u64 << bits;
+        let mean = keys >> bits;
+        // Where fewer keys are bumped than usual there are fewer words.
+        let words = math::ribbon_words(mean + 6 * mean.isqrt(), shape.row_bits, shape.columns, shape.more);
+        let room = words.saturating_mul(count).saturating_add(Retrieval::behind(&shape, bits));
+        let words = if count == 1 { GrowingWords::default() } else { GrowingWords::with_room(room) };
+        Self { shape, words, shards: Vec::with_capacity(count as usize), directory: Vec::new() }
+    }
+
+    /// Puts the next shard behind those that are there.
+    pub(crate) fn append(&mut self, part: &Solved) -> Result<(), SpecError> {
+        let (layers, _) = part.plan.laid_out(&self.shape, self.words.len() as u64);
+        self.words.append(part.words.as_slice())?;
+        self.shards.push(layers);
+        self.directory.extend(part.plan.directory());
+        Ok(())
+    }
+
+    /// All words, and what their directory tells.
+    pub(crate) fn finish(mut self) -> Result<(Retrieval, Words), SpecError> {
+        self.words.append_zeros(Retrieval::padding(&self.shape))?;
+        self.words.append(&self.directory)?;
+        let retrieval =
+            Retrieval { shape: self.shape, shard_bits: self.shards.len().ilog2(), shards: self.shards };
+        Ok((retrieval, self.words.finish()))
+    }
+}
+
 /// Where the value of a key is: in the first of the layers that does not bump it.
 #[inline(always)]
 fn spot(shape: &Shape, layers: &[Layer; MOST_LAYERS], words: &[u64], half: u64, bits: u32) -> Spot {
@@ -344,7 +364,6 @@ impl Spot {
         }
         Some((value, self.columns.into()))
     }
-
 }
 
 /// What is stored for the keys that are looked for.
@@ -536,7 +555,11 @@ impl<S: Should> ColumnWork for Retain<'_, S> {
         let is_wide = self.shape.row_bits == 128;
         self.halves.retain(|&half| {
             let spot = spot(self.shape, self.layers, self.words, half, self.bits);
-            if is_wide { spot.is::<true>(self.should, self.words, by) } else { spot.is::<false>(self.should, self.words, by) }
+            if is_wide {
+                spot.is::<true>(self.should, self.words, by)
+            } else {
+                spot.is::<false>(self.should, self.words, by)
+            }
         });
     }
 }
@@ -686,7 +709,11 @@ impl<R: Row> Work for Substitution<'_, R> {
 
 /// Solves a shard: the keys are those of the shard that the highest `bits` bits tell, in any order and with repeats.
 pub(crate) fn solved<E: Equation>(shape: &Shape, keys: Vec<E>, bits: u32) -> Result<Solved, BuildError> {
-    if shape.row_bits == 64 { solved_by::<E, u64>(shape, keys, bits) } else { solved_by::<E, u128>(shape, keys, bits) }
+    if shape.row_bits == 64 {
+        solved_by::<E, u64>(shape, keys, bits)
+    } else {
+        solved_by::<E, u128>(shape, keys, bits)
+    }
 }
 
 fn solved_by<E: Equation, R: Row>(shape: &Shape, mut keys: Vec<E>, bits: u32) -> Result<Solved, BuildError> {
@@ -710,7 +737,8 @@ fn solved_by<E: Equation, R: Row>(shape: &Shape, mut keys: Vec<E>, bits: u32) ->
         }
         keys = bumped;
     }
-    let mut words = Words::zeroed(parts.iter().map(|part| part.len() as u64).sum()).map_err(SpecError::from)?;
+    let mut words =
+        Words::zeroed(parts.iter().map(|part| part.len() as u64).sum()).map_err(SpecError::from)?;
     let mut rest = words.as_mut_slice();
     for part in parts {
         let (own, behind) = rest.split_at_mut(part.len());
@@ -790,7 +818,8 @@ fn last_layer<E: Equation, R: Row>(
         return Ok(((0, 0), Vec::new()));
     }
     for attempt in 0..MOST_TRIES {
-        let (seed, blocks) = (seed_of(level, attempt), math::ribbon_last_blocks(keys.len() as u64, shape.row_bits, attempt));
+        let (seed, blocks) =
+            (seed_of(level, attempt), math::ribbon_last_blocks(keys.len() as u64, shape.row_bits, attempt));
         let (layer, end) = Layer::laid_out(shape, seed, blocks, true, 0);
         let mut system = System::<R>::new(blocks * BLOCK)?;
         let fits = keys.iter().all(|key| {
@@ -836,7 +865,9 @@ mod tests {
         let tries = tries.expect("one of three seeds") as u64;
         assert_eq!(blocks, math::ribbon_last_blocks(100_000, 128, tries));
         let solved = Solved { plan: Plan(alloc::vec![(seed, blocks)]), words: copied(&words), keys: 100_000 };
-        let (retrieval, words) = Retrieval::of(shape, alloc::vec![solved]).unwrap();
+        let mut joined = Joined::new(shape, 100_000, 0);
+        joined.append(&solved).unwrap();
+        let (retrieval, words) = joined.finish().unwrap();
         for &half in &keys {
             let spot = retrieval.spot::<true>(words.as_slice(), half);
             let (value, _) = with_parities(Value::<true>(&spot, words.as_slice())).unwrap();

@@ -1017,7 +1017,8 @@ impl RibbonSize {
     #[must_use]
     pub fn bits(&self) -> u64 {
         let shards = 1 << math::shard_bits(self.capacity);
-        let words = math::ribbon_words(self.capacity.div_ceil(shards), self.row_bits, self.columns, self.more);
+        let words =
+            math::ribbon_words(self.capacity.div_ceil(shards), self.row_bits, self.columns, self.more);
         shards * words * 64
     }
 

@@ -258,7 +258,8 @@ fn a_plan_is_what_is_built() {
             // A family that grows starts empty, and its plan is for the capacity.
             if !family.can.grows {
                 // How many keys a ribbon bumps depends on them.
-                let slack = if ["ribbon", "universe"].contains(&family.name) { 128 + report.bits / 200 } else { 0 };
+                let slack =
+                    if ["ribbon", "universe"].contains(&family.name) { 128 + report.bits / 200 } else { 0 };
                 assert!(plan.bits.abs_diff(report.bits) <= slack, "{} and {} bits", plan.bits, report.bits);
             }
             assert!(plan.bits_per_key() > 0.0);

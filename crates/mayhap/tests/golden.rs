@@ -955,7 +955,8 @@ fn the_answers_of_ribbons_follow_from_the_document() {
         assert_eq!((number(file, 112, 4), number(file, 116, 4)), (w, 0), "one shard");
         let (words, mut seen) = (words_of(file), [0; 5]);
         for key in golden.questions().iter().chain(&golden.keys()) {
-            let (value, fingerprint, layer) = retrieved(&words, r, m, w, golden.hashing.digest(key).a).unwrap();
+            let (value, fingerprint, layer) =
+                retrieved(&words, r, m, w, golden.hashing.digest(key).a).unwrap();
             assert_eq!(filter.contains(key), value == fingerprint, "{name}: {key:?}");
             seen[layer] += 1;
         }

@@ -16,7 +16,9 @@ fn built(keys: &[u64], fpr: f64, layout: Layout) -> Ribbon {
 fn holds_all(ribbon: &Ribbon, keys: &[u64]) -> bool {
     let mut hits = Vec::new();
     ribbon.contains_all(keys, &mut hits);
-    hits.len() == keys.len() && hits.iter().all(|&hit| hit) && keys.iter().step_by(97).all(|&key| ribbon.contains(key))
+    hits.len() == keys.len()
+        && hits.iter().all(|&hit| hit)
+        && keys.iter().step_by(97).all(|&key| ribbon.contains(key))
 }
 
 fn admitted(ribbon: &Ribbon, count: u64) -> Proportion {
@@ -46,7 +48,10 @@ fn rib_3_bits_and_rates() {
         assert!(holds_all(&ribbon, &keys));
         let (bits, bound) = (ribbon.bits() as f64 / n as f64, -fpr.log2());
         let over = (bits - bound - more) / bound * 100.0;
-        assert!((least - 100.0 * more..=most).contains(&over), "{layout:?} at {fpr}: {bits} bits, {over}% above");
+        assert!(
+            (least - 100.0 * more..=most).contains(&over),
+            "{layout:?} at {fpr}: {bits} bits, {over}% above"
+        );
         let measured = admitted(&ribbon, 1_000_000);
         assert!(ribbon.fpr() <= fpr * (1.0 + 1e-6) && ribbon.fpr() >= fpr * (1.0 - 1e-3));
         // Layers are rounded to whole blocks, in favour of the rate.
@@ -171,7 +176,8 @@ fn what_cannot_be_is_refused_with_the_way_out() {
     assert!(matches!(refused(Spec::new().with_fpr(1e-11)), SpecError::FprBelow { .. }));
     assert!(matches!(refused(Spec::new()), SpecError::Incomplete));
     assert!(matches!(refused(Spec::new().with_fpr(0.1).with_probes(3)), SpecError::NoProbes { asked: 3 }));
-    let error = Ribbon::build_with(&keys(1000, 0), &Spec::new().with_fpr(0.01).with_bits(5000), 1).unwrap_err();
+    let error =
+        Ribbon::build_with(&keys(1000, 0), &Spec::new().with_fpr(0.01).with_bits(5000), 1).unwrap_err();
     assert!(matches!(error, BuildError::Spec(SpecError::Unreachable { bits: 5000, .. })), "{error}");
     let _: Error = error.into();
     // As many columns as the bits allow.

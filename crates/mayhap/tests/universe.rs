@@ -26,7 +26,12 @@ fn wrong(universe: &Universe, set: &[u64], others: &[u64]) -> usize {
 /// CAS-1, the two-stage ribbon; and other shares of the universe.
 #[test]
 fn cas_1_no_answer_is_wrong_and_bits_are_those_of_the_formula() {
-    for (n, m, most) in [(10_000u64, 1_000_000u64, 9.0), (100_000, 1_000_000, 5.7), (50_000, 60_000, 2.4), (1000, 999_000, 13.5)] {
+    for (n, m, most) in [
+        (10_000u64, 1_000_000u64, 9.0),
+        (100_000, 1_000_000, 5.7),
+        (50_000, 60_000, 2.4),
+        (1000, 999_000, 13.5),
+    ] {
         let (set, others) = (keys(0..n), keys(n..n + m));
         for layout in Layout::ALL {
             let spec = Spec::new().with_layout(layout);
@@ -37,7 +42,10 @@ fn cas_1_no_answer_is_wrong_and_bits_are_those_of_the_formula() {
             assert!(per_key <= most, "{n} of {m}: {per_key} bits per key");
             // The last layers have slots to spare, which 1000 keys feel.
             let limit = if n == 1000 { 1.2 } else { 1.1 };
-            assert!(per_key <= limit * formula, "{n} of {m}: {per_key} bits per key, {formula} by the formula");
+            assert!(
+                per_key <= limit * formula,
+                "{n} of {m}: {per_key} bits per key, {formula} by the formula"
+            );
             let planned = Spec::new().with_capacity(n).with_others(m).with_layout(layout).universe().unwrap();
             let off = planned.bits() as f64 / universe.bits() as f64 - 1.0;
             assert!(off.abs() < 0.01, "{n} of {m}: the plan is {off} off");
@@ -72,7 +80,8 @@ fn a_key_of_both_is_an_error_or_in_the_set() {
     let universe = Universe::within(&set, &others).unwrap();
     assert_eq!(wrong(&universe, &set, &others[10..]), 0);
     // The whole universe, and only what is left of it, make the same.
-    let whole = Universe::build_with(&set, &keys(0..5000), &Spec::new().with_others(4000), Overlap::InTheSet, 1);
+    let whole =
+        Universe::build_with(&set, &keys(0..5000), &Spec::new().with_others(4000), Overlap::InTheSet, 1);
     let rest = Universe::build_with(&set, &keys(1000..5000), &Spec::new(), Overlap::InTheSet, 1);
     assert_eq!(wrong(&whole.unwrap(), &set, &others[10..]), 0);
     assert_eq!(wrong(&rest.unwrap(), &set, &others[10..]), 0);

@@ -93,8 +93,9 @@ mod vectors {
         let row = _mm256_set1_epi64x(row as i64);
         let window = |low: &[u64], high: &[u64]| {
             // SAFETY: both have four words.
-            let (low, high) =
-                unsafe { (_mm256_loadu_si256(low.as_ptr().cast()), _mm256_loadu_si256(high.as_ptr().cast())) };
+            let (low, high) = unsafe {
+                (_mm256_loadu_si256(low.as_ptr().cast()), _mm256_loadu_si256(high.as_ptr().cast()))
+            };
             // A shift by 64 gives 0.
             let window = _mm256_or_si256(_mm256_srl_epi64(low, right), _mm256_sll_epi64(high, left));
             _mm256_and_si256(window, row)
@@ -135,7 +136,8 @@ mod tests {
         let words: Vec<u64> = (0..200u64).map(|i| Hashing::default().digest_of(i).a).collect();
         for columns in 0..=32 {
             for shift in 0..64 {
-                let (low, high) = (&words[shift..shift + columns], &words[100 + shift..100 + shift + columns]);
+                let (low, high) =
+                    (&words[shift..shift + columns], &words[100 + shift..100 + shift + columns]);
                 let row = words[shift + columns] | 1;
                 let slot = |i: usize, slot: usize| match shift + slot {
                     slot @ 0..64 => low[i] >> slot & 1,
