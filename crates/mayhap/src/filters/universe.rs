@@ -156,6 +156,7 @@ struct Part {
     first: Option<Solved>,
     second: Solved,
     keys: u64,
+    others: u64,
 }
 
 impl Universe {
@@ -227,12 +228,13 @@ impl Universe {
                 _ => Some(retrieval::solved(&first, halves.clone(), bits)?),
             };
             let mut told: Vec<Told> = halves.iter().map(|&half| Told { half, is_in: true }).collect();
-            let mut in_both = 0;
+            let (mut in_both, mut asked) = (0, 0);
             // The others are many: a part of them at a time, of which the filter leaves few.
             let finer = other_bits - bits;
             for part in shard << finer..(shard + 1) << finer {
                 let mut admitted = Vec::new();
                 others.take(part, other_bits, &mut admitted)?;
+                asked += admitted.len() as u64;
                 if let Some(filter) = &filter {
                     filter.retain(&first, bits, Fingerprint, &mut admitted);
                 }
@@ -246,22 +248,19 @@ impl Universe {
             if in_both > 0 && overlap == Overlap::Refused {
                 return Err(BuildError::Overlap { keys: in_both });
             }
-            Ok(Part {
-                first: filter,
-                second: retrieval::solved(&second, told, bits)?,
-                keys: halves.len() as u64,
-            })
+            let second = retrieval::solved(&second, told, bits)?;
+            Ok(Part { first: filter, second, keys: halves.len() as u64, others: asked - in_both })
         };
         let admitted = set.len().saturating_add(rest >> first.columns);
         let mut stages = (Joined::new(first, set.len(), bits), Joined::new(second, admitted, bits));
-        let mut keys = 0;
+        let (mut keys, mut known) = (0, 0);
         shards::built_in_order(
             bits,
             threads,
             || (),
             build,
             |part: Part| {
-                keys += part.keys;
+                (keys, known) = (keys + part.keys, known + part.others);
                 part.first.map_or(Ok(()), |part| stages.0.append(&part))?;
                 Ok(stages.1.append(&part.second)?)
             },
@@ -277,7 +276,7 @@ impl Universe {
         drop(before);
         words.append(behind.as_slice()).map_err(SpecError::from)?;
         let words = words.finish();
-        size.capacity = u64::max(keys, 1);
+        (size.capacity, size.others) = (u64::max(keys, 1), known);
         Ok(Self { words, first, first_words, second, size, hashing, keys })
     }
 
