@@ -450,7 +450,7 @@ impl fmt::Display for FoldError {
 impl core::error::Error for FoldError {}
 
 /// A rate in a sentence: three digits that count.
-struct Rate(f64);
+pub(crate) struct Rate(pub(crate) f64);
 
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -991,6 +991,141 @@ impl fmt::Display for DecodeError {
 
 impl core::error::Error for DecodeError {}
 
+/// What can be needed of a filter and does not go with everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Need {
+    /// A set that stays as it is.
+    Static,
+    /// Keys that are removed.
+    Removes,
+    /// Keys that are removed, and inserts that all take the same time.
+    SteadyRemoves,
+    /// How often a key came.
+    Counts,
+    /// Which of several sets a key is in.
+    Sets,
+    /// No wrong answer about known others.
+    Universe,
+    /// The last keys of a stream.
+    Window,
+    /// More keys than anybody can say.
+    Grows,
+    /// Filters that are merged.
+    Merges,
+}
+
+impl Need {
+    /// In words.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Static => "a set that stays as it is",
+            Self::Removes => "removing keys",
+            Self::SteadyRemoves => "removing keys and inserts that never take long",
+            Self::Counts => "counts",
+            Self::Sets => "several sets",
+            Self::Universe => "no wrong answer about known others",
+            Self::Window => "a window over a stream",
+            Self::Grows => "growing without a limit",
+            Self::Merges => "merging",
+        }
+    }
+}
+
+/// No filter can be advised for what is needed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum AdviseError {
+    /// See [`SpecError`].
+    Spec(SpecError),
+    /// No family does both.
+    Conflict {
+        /// The one.
+        one: Need,
+        /// The other.
+        other: Need,
+    },
+    /// What is needed is sized by the number of keys, and nobody said it.
+    KeysUnknown {
+        /// What is needed.
+        need: Need,
+    },
+    /// A number that must be at least 1.
+    Zero {
+        /// Of what.
+        what: &'static str,
+    },
+    /// There are not as many integers as keys.
+    Integers {
+        /// The keys.
+        keys: u64,
+        /// The integers are below this one.
+        below: u64,
+    },
+    /// The family that does what is needed takes more memory, at any rate that would be of use.
+    Budget {
+        /// The family.
+        family: &'static str,
+        /// Bytes that it may take.
+        budget: u64,
+        /// Bytes that it takes at the rate that was asked for.
+        needed: u64,
+        /// The rate that fits, if any does.
+        fpr: Option<f64>,
+    },
+}
+
+impl fmt::Display for AdviseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Spec(e) => e.fmt(f),
+            Self::Conflict { one, other } => {
+                write!(f, "{} and {} were asked for, and no family does both", one.text(), other.text())?;
+                f.write_str(match (one, other) {
+                    (Need::Static, _) => "; build it again when it changes, or leave out that it stays as it is",
+                    (Need::Universe, _) => {
+                        "; build it again when it changes, or leave out the others and list those that are admitted \
+                         as exceptions"
+                    }
+                    (Need::Sets, _) => "; take a filter for each set",
+                    (_, Need::Grows) => "; say how many keys there will be, an estimate will do",
+                    (Need::Window, Need::Merges) => "; ask the filters of all streams",
+                    (Need::Window, _) => "; a window forgets by itself, or leave it out and remove the old keys",
+                    _ => "; leave out one of the two",
+                })
+            }
+            Self::KeysUnknown { need } => write!(
+                f,
+                "the number of keys is not known, and {} cannot be sized without it; count them, or give an \
+                 estimate",
+                need.text()
+            ),
+            Self::Zero { what } => write!(f, "{what} was said to be 0; it must be 1 or more"),
+            Self::Integers { keys, below } => write!(
+                f,
+                "{keys} different integers below {below} were asked for, and there are only {below}; count each once, or \
+                 raise the bound"
+            ),
+            Self::Budget { family, budget, needed, fpr } => {
+                write!(f, "{budget} bytes are too few for the family {family}, which takes {needed}")?;
+                if let Some(fpr) = fpr {
+                    write!(f, "; in {budget} it would admit {} of all absent keys", Rate(fpr))?;
+                }
+                f.write_str("; give it more memory, or fewer keys")
+            }
+        }
+    }
+}
+
+impl core::error::Error for AdviseError {}
+
+impl From<SpecError> for AdviseError {
+    fn from(e: SpecError) -> Self {
+        Self::Spec(e)
+    }
+}
+
 /// Any way of failing, for code that does not tell them apart.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -1007,6 +1142,8 @@ pub enum Error {
     Full(Full),
     /// See [`BuildError`].
     Build(BuildError),
+    /// See [`AdviseError`].
+    Advise(AdviseError),
     /// The family does not have the operation.
     Unsupported {
         /// The family.
@@ -1042,6 +1179,7 @@ impl fmt::Display for Error {
             Self::Mismatch(e) => e.fmt(f),
             Self::Fold(e) => e.fmt(f),
             Self::Build(e) => e.fmt(f),
+            Self::Advise(e) => e.fmt(f),
             Self::Full(e) => e.fmt(f),
             Self::Unsupported { family, operation } => write!(f, "the family {family} cannot {operation}"),
             Self::UnsupportedByRule { family, rule, operation, other } => {
@@ -1084,6 +1222,12 @@ impl From<FoldError> for Error {
 impl From<BuildError> for Error {
     fn from(e: BuildError) -> Self {
         Self::Build(e)
+    }
+}
+
+impl From<AdviseError> for Error {
+    fn from(e: AdviseError) -> Self {
+        Self::Advise(e)
     }
 }
 

@@ -57,6 +57,7 @@ extern crate alloc;
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+pub mod advise;
 mod batch;
 pub mod bits;
 pub mod error;
@@ -75,7 +76,8 @@ pub mod spec;
 pub mod traits;
 pub mod wire;
 
-pub use error::{BuildError, DecodeError, Error, FoldError, Full, Limit, Mismatch, SpecError};
+pub use advise::{Advice, Beyond, Choice, First, Needs, Reason, Rule, RunnerUp, Warning, advise};
+pub use error::{AdviseError, BuildError, DecodeError, Error, FoldError, Full, Limit, Mismatch, SpecError};
 pub use family::{AnyFilter, Combine, Doublings, Family, Report, Slots, combine, encode, encode_with};
 pub use filters::blocked::{AtomicBlocked, Blocked};
 pub use filters::bloom::{AtomicBloom, Bloom, Measured};

@@ -263,6 +263,54 @@ impl Spec {
         self.others
     }
 
+    /// The number of keys that was asked for.
+    #[must_use]
+    pub const fn capacity(&self) -> Option<u64> {
+        self.capacity
+    }
+
+    /// The false-positive rate that was asked for.
+    #[must_use]
+    pub const fn fpr(&self) -> Option<f64> {
+        self.fpr
+    }
+
+    /// The number of bits that was asked for.
+    #[must_use]
+    pub const fn bits(&self) -> Option<u64> {
+        self.bits
+    }
+
+    /// The layout that was asked for.
+    #[must_use]
+    pub const fn layout(&self) -> Option<Layout> {
+        self.layout
+    }
+
+    /// The width of counters that was asked for.
+    #[must_use]
+    pub const fn counter_bits(&self) -> Option<u32> {
+        self.counter_bits
+    }
+
+    /// The way to count that was asked for.
+    #[must_use]
+    pub const fn counting_rule(&self) -> Option<CountingRule> {
+        self.counting_rule
+    }
+
+    /// The number of areas that was asked for.
+    #[must_use]
+    pub const fn areas(&self) -> Option<u32> {
+        self.areas
+    }
+
+    /// The largest count that was asked for.
+    #[must_use]
+    pub const fn max_count(&self) -> Option<u32> {
+        self.max_count
+    }
+
     /// Asks for a way to hash.
     #[must_use]
     pub const fn with_hashing(mut self, hashing: Hashing) -> Self {

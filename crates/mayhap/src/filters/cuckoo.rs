@@ -97,7 +97,7 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
 }
 
 /// The most copies of one key: all slots of both its buckets.
-const MOST_COPIES: u64 = 2 * SLOTS as u64;
+pub(crate) const MOST_COPIES: u64 = 2 * SLOTS as u64;
 
 /// Tables smaller than this stay in the second-level cache, where prefetching brings nothing.
 const PREFETCH_FROM_WORDS: usize = 128 * 1024 / 8;

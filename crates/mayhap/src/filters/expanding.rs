@@ -114,7 +114,7 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
 
 /// So many equal fingerprints under one quotient stay for good, and more are not kept. So a run stays short however often
 /// a key comes, and no removal can take what an insert left out.
-const MOST_COPIES: u32 = 8;
+pub(crate) const MOST_COPIES: u32 = 8;
 
 /// Tables smaller than this stay in the second-level cache, where prefetching brings nothing.
 const PREFETCH_FROM_WORDS: usize = 128 * 1024 / 8;

@@ -83,7 +83,7 @@ pub static FAMILY: Family = Family {
 };
 
 /// What a filter can do that counts by this rule.
-const fn capabilities(rule: CountingRule) -> Capabilities {
+pub(crate) const fn capabilities(rule: CountingRule) -> Capabilities {
     Capabilities {
         inserts: true,
         // Nobody knows which counters a key has raised.
