@@ -388,7 +388,7 @@ pub enum Rule {
     StaticCounts,
     /// Counts.
     Counts,
-    /// Counts of keys that are removed.
+    /// Counts of keys that are removed, or of keys that are in more often than other counters tell.
     RemovableCounts,
     /// The last keys of a stream.
     Window,
@@ -449,7 +449,9 @@ impl Rule {
             Self::StaticFast => "a set that stays as it is, and speed first or few keys",
             Self::StaticCounts => "counts up to 57 that are known before",
             Self::Counts => "the question is how often, and nothing is removed",
-            Self::RemovableCounts => "the question is how often, and keys are removed",
+            Self::RemovableCounts => {
+                "keys are removed, and the question is how often, or they are in very often"
+            }
             Self::Window => "the last keys of an endless stream",
             Self::GrowsSteadily => "nobody knows how many keys, and no insert may take long",
             Self::Grows => "nobody knows how many keys",
@@ -660,10 +662,11 @@ static TABLE: &[Row] = &[
     row(Rule::StaticFast,       |n| n.sealed(),                                                &fuse::FAMILY,                  layout),
     row(Rule::StaticCounts,     |n| n.few_counts() && n.fixed && !n.merges,                    &shifting_multiplicity::FAMILY, max_count),
     row(Rule::Counts,           |n| n.asks(Need::Counts) && !n.removes,                        &spectral::FAMILY,              increase),
-    row(Rule::RemovableCounts,  |n| n.removes && (n.asks(Need::Counts) || !n.copies(32_767)),  &spectral::FAMILY,              select),
+    row(Rule::RemovableCounts,  |n| n.asks(Need::Counts),                                      &spectral::FAMILY,              select),
     row(Rule::Window,           |n| n.asks(Need::Window),                                      &windowed::FAMILY,              as_is),
     row(Rule::GrowsSteadily,    |n| n.asks(Need::Grows) && n.steady,                           &scalable::FAMILY,              as_is),
     row(Rule::Grows,            |n| n.asks(Need::Grows),                                       &expanding::FAMILY,             as_is),
+    row(Rule::RemovableCounts,  |n| n.removes && !n.copies(32_767),                            &spectral::FAMILY,              select),
     row(Rule::Removable,        |n| n.removes && !n.merges && !n.steady && n.copies(8),        &cuckoo::FAMILY,                layout),
     row(Rule::RemovableSteady,  |n| n.removes && !n.merges && n.copies(127),                   &dleft::FAMILY,                 counters),
     row(Rule::RemovableMerging, |n| n.removes,                                                 &counting::FAMILY,              counters),
@@ -732,6 +735,7 @@ static OTHERS: &[Other] = &[
     other(Rule::RemovableSteady,  Reason::Merges,                  |_| true,                   &counting::FAMILY,             counters),
     other(Rule::RemovableMerging, Reason::Smaller,                 |n| n.copies(8),            &cuckoo::FAMILY,               layout),
     other(Rule::RemovableMerging, Reason::Smaller,                 |n| n.copies(127),          &dleft::FAMILY,                counters),
+    other(Rule::RemovableMerging, Reason::AnyCount,                |_| true,                   &spectral::FAMILY,             select),
     other(Rule::Fast,             Reason::Smaller,                 |_| true,                   &bloom::FAMILY,                as_is),
     other(Rule::Fast,             Reason::Removes,                 |_| true,                   &cuckoo::FAMILY,               layout),
     other(Rule::FewAccesses,      Reason::Faster,                  |_| true,                   &blocked::FAMILY,              layout),

@@ -39,6 +39,19 @@
 //! | a stream without end: was it among the last W? | [`Windowed`] | forgets older keys; 20.4 bits per key at 1% |
 //! | keys of whom nobody knows how many | [`Expanding`] | doubles as they come, and keeps its rate and its speed |
 //!
+//! [`advise`](advise()) reads such a table for you: it takes what is [needed](Needs) and gives the family, what to ask of it,
+//! its size and rate, two others that would do, and what to know before. If the exact set fits the memory, it says so.
+//!
+//! ```
+//! use mayhap::{Needs, Warning, advise};
+//!
+//! let advice = advise(&Needs::new().with_keys(1_000_000_000).with_fpr(0.001).fixed())?;
+//! assert_eq!((advice.choice.family.name, advice.choice.bytes >> 20), ("ribbon", 1192)); // MiB
+//! assert_eq!(advice.runners_up[0].choice.family.name, "fuse"); // larger, and faster
+//! assert!(matches!(advice.warnings[..], [Warning::Large { .. }])); // more than 2^32 bits
+//! # Ok::<(), mayhap::Error>(())
+//! ```
+//!
 //! # The road of a key
 //!
 //! A [`Key`] is bytes; [`Hashing`] makes them a [`Digest`] of 128 bits, once; a family derives

@@ -37,8 +37,8 @@ fn advice_1_merging_at_a_low_rate_is_bloom() {
     assert_eq!(format!("{:.2}", bytes as f64 / MIB), "28.57");
     assert!(can.merges && guarantee == Guarantee::NoFalseNegatives);
     let Beyond::Rate(beyond) = beyond else { panic!("{beyond:?}") };
-    // (1 - e^(-17 * 1.5e7 / m))^17
-    assert!((5.9e-4..6.1e-4).contains(&beyond), "{beyond}");
+    let expected = (1.0 - (-17.0 * 1.5e7 / plan.bits as f64).exp()).powi(17);
+    assert!((beyond / expected - 1.0).abs() < 1e-3 && (7.4e-4..7.6e-4).contains(&beyond), "{beyond}");
     assert!(advice.warnings.is_empty());
 }
 
@@ -66,8 +66,8 @@ fn advice_3_a_static_set_is_ribbon_and_fuse_comes_next() {
     assert!((953.0..960.0).contains(&mib), "{mib}");
     assert_eq!(names(&advice), ["fuse", "bloom"]);
     assert_eq!(advice.runners_up[0].reason, Reason::Faster);
-    let mib = advice.runners_up[0].choice.bytes as f64 / MIB;
-    assert!((1072.0..1076.0).contains(&mib), "{mib}");
+    // 1,074 in one piece. Ours has shards of two million keys, each with segments of its own.
+    assert_eq!(advice.runners_up[0].choice.bytes, 1080 << 20);
     assert!(advice.warnings.iter().all(|warning| matches!(warning, Warning::Large { .. })));
 }
 
@@ -88,7 +88,8 @@ fn rule_1_dense_integers_are_a_bitmap() {
     let choice = advised(needs).choice;
     assert_eq!((choice.plan.capacity, choice.bytes), (1 << 32, 1 << 29));
     assert_eq!((choice.guarantee, choice.spec.hashing()), (Guarantee::Exact, Hashing::Integer));
-    for needs in [needs.removable(), needs.mergeable(), needs.growing(), needs.fixed(), needs.with_others(99)] {
+    for needs in [needs.removable(), needs.mergeable(), needs.growing(), needs.fixed(), needs.with_others(99)]
+    {
         assert_eq!(rule(needs), (1, "bitmap"));
     }
     assert_eq!(rule(keys((1 << 26) - 1).with_integers(1 << 32)), (2, "roaring"));
@@ -210,7 +211,8 @@ fn rule_12_more_copies_or_steady_inserts_are_dleft() {
     assert_eq!(rule(keys(1000).removable().with_copies(9)), (12, "dleft"));
     assert_eq!(rule(keys(1000).removable().with_copies(127)), (12, "dleft"));
     assert_eq!(rule(keys(1000).removable().steady()), (12, "dleft"));
-    let bits = |copies| advised(keys(1000).removable().steady().with_copies(copies)).choice.spec.counter_bits();
+    let bits =
+        |copies| advised(keys(1000).removable().steady().with_copies(copies)).choice.spec.counter_bits();
     assert_eq!((bits(1), bits(2), bits(9), bits(127)), (None, Some(4), Some(5), Some(8)));
 }
 
@@ -381,10 +383,13 @@ fn build(choice: &Choice) -> Box<dyn AnyFilter> {
     match family.make {
         Make::Empty(make) => make(spec).unwrap(),
         Make::Counted(make) => make(spec, &mut digests.into_iter().map(|digest| (digest, 1))).unwrap(),
-        Make::OfTwo(make) => make(spec, &digests[..digests.len() / 2], &digests[digests.len() / 2..]).unwrap(),
+        Make::OfTwo(make) => {
+            make(spec, &digests[..digests.len() / 2], &digests[digests.len() / 2..]).unwrap()
+        }
         Make::FromDigests(make) => make(spec, &halves, 1).unwrap(),
         Make::Within(make) => {
-            let others: Vec<u64> = (1 << 32..(1 << 32) + spec.others().unwrap()).map(|i| digest(i).a).collect();
+            let others: Vec<u64> =
+                (1 << 32..(1 << 32) + spec.others().unwrap()).map(|i| digest(i).a).collect();
             make(spec, &halves, &others, 1).unwrap()
         }
         _ => panic!("{}: another way to be made", family.name),
@@ -399,10 +404,17 @@ fn assert_built_as_planned(choice: &Choice) {
     // Sets of as many bytes as there are keys in them, and none are.
     if !matches!(name, "exact" | "roaring") {
         let off = report.bits as f64 / choice.plan.bits as f64 - 1.0;
-        // How many keys a ribbon bumps is chance.
-        let most = if matches!(name, "ribbon" | "universe") { 0.02 } else { 0.0 };
+        // How many keys a ribbon bumps is chance, of few keys more than of many.
+        let most = match name {
+            "ribbon" | "universe" if report.capacity < 10_000 => 0.05,
+            "ribbon" | "universe" => 0.01,
+            _ => 0.0,
+        };
         assert!(off.abs() <= most, "{name}: {} bits planned, {} built", choice.plan.bits, report.bits);
-        assert!((report.fpr_at_capacity / choice.plan.fpr - 1.0).abs() < 1e-9 || choice.plan.fpr == 0.0, "{name}");
+        assert!(
+            (report.fpr_at_capacity / choice.plan.fpr - 1.0).abs() < 1e-9 || choice.plan.fpr == 0.0,
+            "{name}"
+        );
     }
 }
 
@@ -460,7 +472,9 @@ fn memory_for_nothing_useful_is_refused() {
             continue;
         }
         let refused = advise(&needs.with_budget(100)).unwrap_err();
-        let AdviseError::Budget { budget: 100, needed, fpr, .. } = refused else { panic!("{name}: {refused}") };
+        let AdviseError::Budget { budget: 100, needed, fpr, .. } = refused else {
+            panic!("{name}: {refused}")
+        };
         assert!(needed > 100 && fpr.is_none_or(|fpr| fpr > 0.5), "{name}: {refused}");
         assert!(refused.to_string().ends_with("; give it more memory, or fewer keys"), "{refused}");
     }
@@ -485,7 +499,9 @@ fn a_rate_below_the_floor_of_the_family_is_warned_of() {
     let (Warning::Floor { asked, least }, text) = warning(needs) else { panic!() };
     let choice = advised(needs).choice;
     assert_eq!((choice.family.name, choice.plan.fpr, asked), ("cuckoo", least, 1e-12));
-    assert!(text.starts_with("a false-positive rate of 1.00e-12 was asked for; this family reaches down to 1."));
+    assert!(
+        text.starts_with("a false-positive rate of 1.00e-12 was asked for; this family reaches down to 1.")
+    );
     // Those that reach it come next.
     assert_eq!(advised(needs).runners_up[0].choice.family.name, "dleft");
     for needs in [
@@ -504,7 +520,7 @@ fn a_rate_below_the_floor_of_the_family_is_warned_of() {
 #[test]
 fn more_than_2_to_the_32_bits_are_warned_of() {
     let (large, text) = warning(keys(1_000_000_000));
-    assert!(matches!(large, Warning::Large { bits: 9_585_058_379 }), "{large:?}");
+    assert!(matches!(large, Warning::Large { bits: 9_585_058_378 }), "{large:?}");
     assert!(text.contains("more than 2^32"));
     assert!(advised(keys(448_000_000)).warnings.is_empty());
 }
@@ -514,8 +530,14 @@ fn a_capacity_that_is_rounded_is_warned_of() {
     let advice = advised(keys(1000).growing());
     let granted = advice.choice.plan.capacity;
     assert!(granted > 1000);
-    assert_eq!(advice.warnings, [Warning::Capacity { asked: 1000, granted }, Warning::Start { capacity: granted }]);
-    assert_eq!(advice.warnings[0].to_string(), format!("there is room for {granted} keys, and 1000 were asked for"));
+    assert_eq!(
+        advice.warnings,
+        [Warning::Capacity { asked: 1000, granted }, Warning::Start { capacity: granted }]
+    );
+    assert_eq!(
+        advice.warnings[0].to_string(),
+        format!("there is room for {granted} keys, and 1000 were asked for")
+    );
 }
 
 #[test]
@@ -541,7 +563,10 @@ fn few_keys_in_a_static_filter_are_warned_of() {
 fn an_estimate_is_warned_of_where_more_keys_cost_something() {
     let about = Needs::new().with_about_keys(100_000);
     let (_, text) = warning(about);
-    assert_eq!(text, "100000 keys are an estimate; with half as many again its false-positive rate is 0.0603");
+    assert_eq!(
+        text,
+        "100000 keys are an estimate; with half as many again its false-positive rate is 0.0579"
+    );
     let (_, text) = warning(about.removable().with_copies(1));
     assert!(text.contains("refuses keys when it is full"));
     let (_, text) = warning(about.fixed());
@@ -556,7 +581,9 @@ fn growth_is_warned_of_and_the_end_of_the_memory_too() {
     assert!(matches!(start, Warning::Start { capacity: 1036 }), "{start:?}");
     assert!(text.contains("the one that it starts with, for 1036 keys"));
     let advice = advised(Needs::new().with_budget(1_000_000));
-    let Warning::Ends { budget: 1_000_000, keys } = advice.warnings[1] else { panic!("{:?}", advice.warnings) };
+    let Warning::Ends { budget: 1_000_000, keys } = advice.warnings[1] else {
+        panic!("{:?}", advice.warnings)
+    };
     // 8 million bits at 15.6 each.
     assert!((500_000..520_000).contains(&keys), "{keys}");
     assert!(advice.warnings[1].to_string().contains("it grows, and with about"));
@@ -584,7 +611,9 @@ fn strangers_are_warned_of() {
 #[test]
 fn known_false_positives_get_a_list_of_exceptions() {
     let (exceptions, text) = warning(keys(1_000_000).with_exceptions(10_000_000));
-    let Warning::Exceptions { others: 10_000_000, expected, bytes } = exceptions else { panic!("{exceptions:?}") };
+    let Warning::Exceptions { others: 10_000_000, expected, bytes } = exceptions else {
+        panic!("{exceptions:?}")
+    };
     assert!((100_000..101_000).contains(&expected) && bytes == 16 * expected);
     assert!(text.contains("list them as exceptions"));
     assert!(advised(keys(1000).with_exceptions(1000).with_budget(1 << 20)).warnings.is_empty());
@@ -596,26 +625,44 @@ fn known_false_positives_get_a_list_of_exceptions() {
 fn what_no_family_does_is_refused_with_the_way_out() {
     let known = keys(1000);
     let refused = [
-        (known.fixed().removable(), "a set that stays as it is and removing keys were asked for, and no family does both; build it again"),
+        (
+            known.fixed().removable(),
+            "a set that stays as it is and removing keys were asked for, and no family does both; build it again",
+        ),
         (known.fixed().with_window(9), "a set that stays as it is and a window over a stream"),
         (known.fixed().growing(), "a set that stays as it is and growing without a limit"),
-        (known.with_others(9).removable(), "leave out the others and list those that are admitted as exceptions"),
+        (
+            known.with_others(9).removable(),
+            "leave out the others and list those that are admitted as exceptions",
+        ),
         (known.with_others(9).counted(), "no wrong answer about known others and counts"),
         (known.with_others(9).with_sets(2), "no wrong answer about known others and several sets"),
         (known.with_others(9).with_window(9), "no wrong answer about known others and a window"),
         (known.with_others(9).growing(), "no wrong answer about known others and growing"),
         (known.with_others(9).mergeable(), "no wrong answer about known others and merging"),
-        (known.with_sets(2).removable(), "several sets and removing keys were asked for, and no family does both; take a filter for each set"),
+        (
+            known.with_sets(2).removable(),
+            "several sets and removing keys were asked for, and no family does both; take a filter for each set",
+        ),
         (known.with_sets(2).counted(), "several sets and counts"),
         (known.with_sets(2).with_window(9), "several sets and a window"),
         (known.with_sets(2).growing(), "several sets and growing"),
-        (known.counted().with_window(9), "counts and a window over a stream were asked for, and no family does both; leave out one of the two"),
-        (known.counted().growing(), "counts and growing without a limit were asked for, and no family does both; say how many keys"),
+        (
+            known.counted().with_window(9),
+            "counts and a window over a stream were asked for, and no family does both; leave out one of the two",
+        ),
+        (
+            known.counted().growing(),
+            "counts and growing without a limit were asked for, and no family does both; say how many keys",
+        ),
         (known.with_window(9).removable(), "a window forgets by itself"),
         (known.with_window(9).mergeable(), "ask the filters of all streams"),
         (known.removable().steady().growing(), "removing keys and inserts that never take long and growing"),
         (Needs::new().removable().steady(), "say how many keys there will be, an estimate will do"),
-        (Needs::new().fixed(), "the number of keys is not known, and a set that stays as it is cannot be sized without it; count them"),
+        (
+            Needs::new().fixed(),
+            "the number of keys is not known, and a set that stays as it is cannot be sized without it; count them",
+        ),
         (Needs::new().counted(), "and counts cannot be sized without it"),
         (Needs::new().with_sets(3), "and several sets cannot be sized"),
         (Needs::new().with_others(3), "and no wrong answer about known others cannot be sized"),
@@ -623,9 +670,12 @@ fn what_no_family_does_is_refused_with_the_way_out() {
         (known.with_max_count(0), "the largest count was said to be 0"),
         (known.with_integers(0), "the bound of the integers was said to be 0"),
         (known.with_budget(0), "the memory was said to be 0"),
-        (known.with_integers(999), "1000 different integers below 999 were asked for, and there are only 999"),
+        (
+            known.with_integers(999),
+            "1000 different integers below 999 were asked for, and there are only 999",
+        ),
         (known.with_sets(0), "0 areas were asked for"),
-        (known.with_sets(65_536), "the limit is 65535"),
+        (known.with_sets(65_536), "65536 areas were asked for; a filter has 1 to 65535"),
         (known.with_fpr(0.0), "false-positive rate"),
         (known.with_fpr(1.0), "false-positive rate"),
         (known.with_fpr(f64::NAN), "false-positive rate"),
@@ -645,11 +695,11 @@ fn what_no_family_does_is_refused_with_the_way_out() {
 
 fn random_needs(random: &mut Random) -> Needs {
     let mut needs = Needs::new();
-    let mut one_in = |n: u64| random.next().is_multiple_of(n);
+    let mut one_in = |n: u64| random.next_u64().is_multiple_of(n);
     let (known, estimated) = (!one_in(5), one_in(4));
     let flags: [bool; 12] = std::array::from_fn(|_| one_in(6));
     let few: [bool; 8] = std::array::from_fn(|_| one_in(9));
-    let mut up_to = |bits: u32| random.next() >> (63 - random.next() % u64::from(bits));
+    let mut up_to = |bits: u32| random.next_u64() >> (63 - random.next_u64() % u64::from(bits));
     if known {
         let keys = up_to(if flags[11] { 48 } else { 34 }).max(1);
         needs = if estimated { needs.with_about_keys(keys) } else { needs.with_keys(keys) };
@@ -678,6 +728,7 @@ fn random_needs(random: &mut Random) -> Needs {
     }
     if few[4] {
         needs = needs.with_sets((up_to(16) as u32).max(1));
+        needs = if flags[5] { needs.with_sets(2).with_others(0) } else { needs };
     }
     if few[5] {
         needs = needs.with_others(up_to(40));
@@ -699,9 +750,19 @@ fn random_needs(random: &mut Random) -> Needs {
 
 #[test]
 fn whatever_is_needed_the_advice_does_it_or_a_warning_says_so() {
-    let mut random = Random::new(16);
+    sweep(5000, 16);
+}
+
+#[test]
+#[ignore = "a minute or two"]
+fn whatever_is_needed_a_hundred_thousand_times() {
+    sweep(100_000, 17);
+}
+
+fn sweep(times: u32, seed: u64) {
+    let mut random = Random::new(seed);
     let (mut advised, mut families) = (0, std::collections::BTreeMap::new());
-    for _ in 0..if cfg!(debug_assertions) { 10_000 } else { 100_000 } {
+    for _ in 0..times {
         let needs = random_needs(&mut random);
         let text = format!("{needs:?}");
         let said = |what: &str| text.contains(what);
@@ -747,7 +808,7 @@ fn whatever_is_needed_the_advice_does_it_or_a_warning_says_so() {
         }
     }
     assert_eq!(families.len(), mayhap::registry::FAMILIES.len(), "{families:?}");
-    assert!(advised > 3000, "{advised}");
+    assert!(advised > times / 2, "{advised}");
 }
 
 /// What `Debug` says of a number that may not be there.
