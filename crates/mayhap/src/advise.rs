@@ -579,11 +579,11 @@ impl fmt::Display for Warning {
             }
             Self::Copies { asked: Some(asked), most } => write!(
                 f,
-                "a key may be in {asked} times, and {most} times is the most after which it can be removed as often"
+                "a key may be in {asked} times, and if it is in more than {most} times it cannot be removed as often"
             ),
             Self::Copies { asked: None, most } => write!(
                 f,
-                "it takes a key at most {most} times; say so if one is in more often before it is removed"
+                "a key that is in more than {most} times cannot be removed as often; say so if one is"
             ),
             Self::FewKeys { keys, least } => write!(
                 f,
@@ -846,10 +846,8 @@ impl Needs {
 
     /// One set, of which a key is or is not: what an exact set can do.
     const fn set(&self) -> bool {
-        !self.asks(Need::Counts)
-            && !self.asks(Need::Sets)
-            && !self.asks(Need::Window)
-            && !(self.removes && self.most_copies() > 1)
+        let more = self.asks(Need::Counts) || self.asks(Need::Sets) || self.asks(Need::Window);
+        !more && (!self.removes || self.copies(1))
     }
 
     /// One set that stays as it is.
@@ -908,7 +906,7 @@ impl Needs {
         self.hostile_inserters || self.hostile_queriers
     }
 
-    /// Each number by itself, then what does not go together.
+    /// Each number by itself.
     fn check(&self) -> Result<(), AdviseError> {
         let numbers = [
             ("copies", self.copies),
@@ -935,16 +933,19 @@ impl Needs {
         {
             return Err(AdviseError::Integers { keys, below });
         }
+        Ok(())
+    }
+
+    /// What does not go together, or is missing, for a filter that may err.
+    fn conflict(&self) -> Option<AdviseError> {
         if self.keys.is_none()
             && !self.grows
             && let Some(&need) = SIZED.iter().find(|&&need| self.asks(need))
         {
-            return Err(AdviseError::KeysUnknown { need });
+            return Some(AdviseError::KeysUnknown { need });
         }
-        match CONFLICTS.iter().find(|&&(one, other)| self.asks(one) && self.asks(other)) {
-            Some(&(one, other)) => Err(AdviseError::Conflict { one, other }),
-            None => Ok(()),
-        }
+        let conflict = CONFLICTS.iter().find(|&&(one, other)| self.asks(one) && self.asks(other));
+        conflict.map(|&(one, other)| AdviseError::Conflict { one, other })
     }
 }
 
@@ -956,6 +957,14 @@ pub fn advise(needs: &Needs) -> Result<Advice, AdviseError> {
     needs.check()?;
     let row = TABLE.iter().find(|row| (row.when)(needs)).unwrap_or(&OTHERWISE);
     let exact = exact_fits(needs);
+    let conflict = needs.conflict();
+    if let Some(error) = conflict {
+        // An exact set does what others cannot, but nothing changes what stays as it is.
+        let never = matches!(error, AdviseError::Conflict { one: Need::Static, .. });
+        if never || (exact.is_none() && !row.family.can.exact) {
+            return Err(error);
+        }
+    }
     let why = if exact.is_some() { Rule::ExactFits } else { row.rule };
     let (choice, mut warnings) = match exact {
         Some(choice) => (choice, Vec::new()),
@@ -970,6 +979,7 @@ pub fn advise(needs: &Needs) -> Result<Advice, AdviseError> {
         .into_iter()
         .chain(listed)
         .chain(sure)
+        .filter(|_| conflict.is_none())
         .filter_map(|(reason, family, ask)| runner_up(needs, (&choice, &warnings), reason, family, ask))
         .take(2)
         .collect();
@@ -1113,6 +1123,9 @@ fn warn(needs: &Needs, choice: &Choice, warnings: &mut Vec<Warning>) {
         _ if is(&cuckoo::FAMILY) => Some(cuckoo::MOST_COPIES),
         // The last one stays for good.
         _ if is(&expanding::FAMILY) => Some(u64::from(expanding::MOST_COPIES) - 1),
+        // A counter at its top stays there.
+        _ if is(&dleft::FAMILY) => spec.dleft().ok().map(|size| (1 << size.counter_bits) - 2),
+        _ if is(&counting::FAMILY) => spec.counting().ok().map(|size| (1 << size.counter_bits) - 2),
         _ => None,
     };
     if let Some(most) = most.filter(|&most| needs.removes && needs.copies.is_none_or(|asked| asked > most)) {

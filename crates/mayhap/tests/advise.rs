@@ -306,6 +306,20 @@ fn if_the_exact_set_fits_it_is_advised() {
 }
 
 #[test]
+fn the_exact_set_is_advised_for_what_no_filter_does() {
+    let changing = keys(1000).with_others(10_000).removable().mergeable();
+    let advice = advised(changing.with_budget(16_000));
+    assert_eq!((advice.why, advice.choice.family.name), (Rule::ExactFits, "exact"));
+    assert!(advice.runners_up.is_empty());
+    assert!(matches!(advise(&changing.with_budget(15_999)), Err(AdviseError::Conflict { .. })));
+    assert_eq!(rule(changing.with_integers(1000)), (1, "bitmap"));
+    let steady = Needs::new().removable().steady();
+    assert_eq!(rule(steady.with_integers(8000).with_budget(1000)), (0, "bitmap"));
+    // What makes no sense makes none in an exact set.
+    assert!(advise(&keys(1000).fixed().removable().with_budget(16_000)).is_err());
+}
+
+#[test]
 fn the_exact_set_is_not_advised_for_what_it_cannot_do() {
     let plenty = 1 << 40;
     for needs in [
@@ -544,11 +558,15 @@ fn a_capacity_that_is_rounded_is_warned_of() {
 fn more_copies_than_a_family_takes_are_warned_of() {
     let (copies, text) = warning(keys(1000).removable());
     assert_eq!(copies, Warning::Copies { asked: None, most: 8 });
-    assert_eq!(text, "it takes a key at most 8 times; say so if one is in more often before it is removed");
+    assert_eq!(text, "a key that is in more than 8 times cannot be removed as often; say so if one is");
     let advice = advised(Needs::new().removable().with_copies(9));
     assert_eq!(advice.warnings[0], Warning::Copies { asked: Some(9), most: 7 });
-    assert!(advice.warnings[0].to_string().starts_with("a key may be in 9 times, and 7 times is the most"));
-    assert!(advised(keys(1000).removable().with_copies(9)).warnings.is_empty());
+    assert!(advice.warnings[0].to_string().starts_with("a key may be in 9 times, and if it is in more than 7 times"));
+    assert_eq!(warning(keys(1000).removable().steady()).0, Warning::Copies { asked: None, most: 2 });
+    assert_eq!(warning(keys(1000).removable().mergeable()).0, Warning::Copies { asked: None, most: 14 });
+    for copies in [1, 8, 9, 127, 128, 32_767, 32_768, u64::MAX] {
+        assert!(advised(keys(1000).removable().with_copies(copies)).warnings.is_empty(), "{copies}");
+    }
 }
 
 #[test]
