@@ -140,8 +140,7 @@ mod tests {
         let words: Vec<u64> = (0..300u64).map(|i| Hashing::default().digest_of(i).a).collect();
         for columns in 0..=32 {
             for shift in 0..64 {
-                let (low, high) =
-                    (&words[shift..shift + columns], &words[100 + shift..100 + shift + columns]);
+                let (low, high) = (&words[shift..], &words[100 + shift..]);
                 let row = words[shift + columns] | 1;
                 let slot = |i: usize, slot: usize| match shift + slot {
                     slot @ 0..64 => low[i] >> slot & 1,
