@@ -244,7 +244,8 @@ impl Fuse {
         let mut waiting: Option<&mut [bool]> = None;
         for (keys, hits) in keys.chunks(batch::BATCH).zip(hits.chunks_mut(batch::BATCH)) {
             hash(keys, &mut halves[..keys.len()]);
-            simd::place_all(&self.shards, self.shard_bits, self.short, &halves, &mut both[turn]);
+            let few = (&halves, keys.len());
+            simd::place_all(&self.shards, self.shard_bits, self.short, few, &mut both[turn]);
             if !far {
                 answer(&both[turn], hits);
                 continue;
@@ -521,6 +522,30 @@ impl Joined {
     }
 }
 
+/// Some keys of a shard, and where they lie.
+struct Batch<const WAYS: usize> {
+    shard: Shard,
+    bits: u32,
+    halves: [u64; batch::BATCH],
+    placed: Places<WAYS>,
+}
+
+impl<const WAYS: usize> Batch<WAYS> {
+    fn new(shard: &Shard, bits: u32) -> Self {
+        Self { shard: *shard, bits, halves: [0; batch::BATCH], placed: Places::default() }
+    }
+
+    /// Places at most as many as there is room for.
+    #[inline(always)]
+    fn place(&mut self, halves: impl ExactSizeIterator<Item = u64>) -> (&[u64; batch::BATCH], &Places<WAYS>) {
+        let count = halves.len();
+        self.halves.iter_mut().zip(halves).for_each(|(to, half)| *to = half);
+        let (shards, few) = (core::slice::from_ref(&self.shard), (&self.halves, count));
+        simd::place_all(shards, self.bits, are_short(shards), few, &mut self.placed);
+        (&self.halves, &self.placed)
+    }
+}
+
 /// The memory that building a shard takes, kept from one to the next.
 #[derive(Default)]
 struct Workspace {
@@ -636,12 +661,17 @@ impl Workspace {
         let keys = &mut self.keys.as_mut_slice()[..slots];
         let counts: &mut [u8] = &mut bytemuck::cast_slice_mut(self.counts.as_mut_slice())[..slots];
         let mut crowded = false;
-        for &half in &*ordered {
-            for (i, &place) in shard.places::<WAYS>(half, bits).0.iter().enumerate() {
-                keys[place as usize] ^= half;
-                let count = &mut counts[place as usize];
-                *count = count.wrapping_add(4) ^ i as u8;
-                crowded |= *count < 4;
+        let mut batch = Batch::<WAYS>::new(shard, bits);
+        for halves in ordered.chunks(batch::BATCH) {
+            let (_, placed) = batch.place(halves.iter().copied());
+            for (i, &half) in halves.iter().enumerate() {
+                for (way, places) in placed.places.iter().enumerate() {
+                    let place = places[i] as usize;
+                    keys[place] ^= half;
+                    let count = &mut counts[place];
+                    *count = count.wrapping_add(4) ^ way as u8;
+                    crowded |= *count < 4;
+                }
             }
         }
         // 64 keys at one place, out of fewer than three on average: repeats.
@@ -659,23 +689,29 @@ impl Workspace {
                 tail += usize::from(count >> 2 == 1);
             }
             while head < tail {
-                let place = lone[head] as usize;
-                head += 1;
-                let count = counts[place];
-                if count >> 2 != 1 {
-                    continue;
+                // What is read now is right for as long as the place has one key, which is looked at below.
+                let few = head..tail.min(head + batch::BATCH);
+                let (halves, placed) =
+                    batch.place(lone[few.clone()].iter().map(|&place| keys[place as usize]));
+                for (i, at) in few.clone().enumerate() {
+                    let count = counts[lone[at] as usize];
+                    if count >> 2 != 1 {
+                        continue;
+                    }
+                    let half = halves[i];
+                    ordered[done] = half;
+                    self.ways[done] = count & 3;
+                    done += 1;
+                    for (way, places) in placed.places.iter().enumerate() {
+                        let place = places[i] as usize;
+                        keys[place] ^= half;
+                        let count = &mut counts[place];
+                        *count = count.wrapping_sub(4) ^ way as u8;
+                        lone[tail] = place as u32;
+                        tail += usize::from(*count >> 2 == 1);
+                    }
                 }
-                let half = keys[place];
-                ordered[done] = half;
-                self.ways[done] = count & 3;
-                done += 1;
-                for (i, &place) in shard.places::<WAYS>(half, bits).0.iter().enumerate() {
-                    keys[place as usize] ^= half;
-                    let count = &mut counts[place as usize];
-                    *count = count.wrapping_sub(4) ^ i as u8;
-                    lone[tail] = place as u32;
-                    tail += usize::from(*count >> 2 == 1);
-                }
+                head = few.end;
             }
         }
         Ok(done == len)
@@ -694,11 +730,15 @@ impl Workspace {
         let all: &mut [S] = &mut bytemuck::cast_slice_mut(self.keys.as_mut_slice())[..slots as usize];
         all.fill(S::of(0));
         let ordered = &self.ordered.as_slice()[..self.halves.len()];
-        for (&half, &way) in ordered.iter().zip(&self.ways).rev() {
-            let (places, fingerprint) = shard.places::<WAYS>(half, bits);
-            let own = &mut (fingerprint & mask);
-            places.iter().for_each(|&place| *own ^= all[place as usize].into());
-            all[places[usize::from(way)] as usize] ^= S::of(*own);
+        let mut batch = Batch::<WAYS>::new(shard, bits);
+        for (halves, ways) in ordered.rchunks(batch::BATCH).zip(self.ways.rchunks(batch::BATCH)) {
+            let (_, placed) = batch.place(halves.iter().copied());
+            for (i, &way) in ways.iter().enumerate().rev() {
+                let places = placed.places.each_ref().map(|places| places[i] as usize);
+                let own = &mut (placed.fingerprints[i] & mask);
+                places.iter().for_each(|&place| *own ^= all[place].into());
+                all[places[usize::from(way)]] ^= S::of(*own);
+            }
         }
         let mut words = Words::zeroed(words_for(slots * u64::from(width)))?;
         if cfg!(target_endian = "little") && 8 * size_of::<S>() as u32 == width {
