@@ -195,17 +195,20 @@ impl Fuse {
         if self.keys == 0 {
             return false;
         }
-        match self.size.ways {
-            3 => self.has_by::<3>(half),
-            _ => self.has_by::<4>(half),
+        match (self.size.ways, self.size.width) {
+            (3, 8) => self.has_by::<3, true>(half),
+            (3, _) => self.has_by::<3, false>(half),
+            (_, 8) => self.has_by::<4, true>(half),
+            _ => self.has_by::<4, false>(half),
         }
     }
 
     #[inline(always)]
-    fn has_by<const WAYS: usize>(&self, half: u64) -> bool {
+    fn has_by<const WAYS: usize, const BYTES: bool>(&self, half: u64) -> bool {
         let shard = &self.shards[shard_of(half, self.shard_bits) as usize];
         let (places, fingerprint) = shard.places::<WAYS>(half, self.shard_bits);
-        let slots = Slots { words: self.words.as_slice(), width: self.size.width };
+        let width = if BYTES { 8 } else { self.size.width };
+        let slots = Slots { words: self.words.as_slice(), width };
         slots.differ(&places, fingerprint) == 0
     }
 
@@ -546,6 +549,17 @@ impl<const WAYS: usize> Batch<WAYS> {
     }
 }
 
+/// Asks for what lies at the places of so many keys. The segments that are worked on are larger than the second-level cache.
+#[inline(always)]
+fn prefetch<const WAYS: usize>(keys: &[u64], counts: &[u8], placed: &Places<WAYS>, count: usize) {
+    for i in 0..count {
+        for places in &placed.places {
+            simd::prefetch(keys, places[i] as usize);
+            simd::prefetch(counts, places[i] as usize);
+        }
+    }
+}
+
 /// The memory that building a shard takes, kept from one to the next.
 #[derive(Default)]
 struct Workspace {
@@ -664,6 +678,7 @@ impl Workspace {
         let mut batch = Batch::<WAYS>::new(shard, bits);
         for halves in ordered.chunks(batch::BATCH) {
             let (_, placed) = batch.place(halves.iter().copied());
+            prefetch(keys, counts, placed, halves.len());
             for (i, &half) in halves.iter().enumerate() {
                 for (way, places) in placed.places.iter().enumerate() {
                     let place = places[i] as usize;
@@ -693,6 +708,7 @@ impl Workspace {
                 let few = head..tail.min(head + batch::BATCH);
                 let (halves, placed) =
                     batch.place(lone[few.clone()].iter().map(|&place| keys[place as usize]));
+                prefetch(keys, counts, placed, few.len());
                 for (i, at) in few.clone().enumerate() {
                     let count = counts[lone[at] as usize];
                     if count >> 2 != 1 {
@@ -730,15 +746,12 @@ impl Workspace {
         let all: &mut [S] = &mut bytemuck::cast_slice_mut(self.keys.as_mut_slice())[..slots as usize];
         all.fill(S::of(0));
         let ordered = &self.ordered.as_slice()[..self.halves.len()];
-        let mut batch = Batch::<WAYS>::new(shard, bits);
-        for (halves, ways) in ordered.rchunks(batch::BATCH).zip(self.ways.rchunks(batch::BATCH)) {
-            let (_, placed) = batch.place(halves.iter().copied());
-            for (i, &way) in ways.iter().enumerate().rev() {
-                let places = placed.places.each_ref().map(|places| places[i] as usize);
-                let own = &mut (placed.fingerprints[i] & mask);
-                places.iter().for_each(|&place| *own ^= all[place].into());
-                all[places[usize::from(way)]] ^= S::of(*own);
-            }
+        // One key at a time: these slots are few enough for the nearest caches, and batches of places were slower.
+        for (&half, &way) in ordered.iter().zip(&self.ways).rev() {
+            let (places, fingerprint) = shard.places::<WAYS>(half, bits);
+            let own = &mut (fingerprint & mask);
+            places.iter().for_each(|&place| *own ^= all[place as usize].into());
+            all[places[usize::from(way)] as usize] ^= S::of(*own);
         }
         let mut words = Words::zeroed(words_for(slots * u64::from(width)))?;
         if cfg!(target_endian = "little") && 8 * size_of::<S>() as u32 == width {
