@@ -29,7 +29,7 @@ use crate::report;
 /// afterwards by `mayhap fold`, without its keys.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap build -o bad.mayhap blocklist.txt.gz\n  \
-zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  zcat huge.gz | mayhap build --static --memory 512MiB -o known.mayhap\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
+zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  zcat huge.gz | mayhap build --static --memory 512MiB -o known.mayhap\n  mayhap build --smallest -p 0.1% -o shipped.mayhap known.txt\n  mayhap build --universe issued.txt -o revoked.mayhap revoked.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
 pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -95,11 +95,20 @@ pub(crate) struct Args {
     /// The keys are all there and none will come: the family fuse, the smallest that is fast
     #[arg(long = "static", conflicts_with_all = ["family", "exact", "fastest", "counts", "removable"])]
     static_: bool,
+    /// The keys are all there, and bits count more than speed: the family ribbon
+    #[arg(long, conflicts_with_all = ["family", "exact", "fastest", "counts", "removable", "grow", "static_"])]
+    smallest: bool,
+    /// The keys of FILE are all others that will be asked for, or all keys that there are: no answer about any of them is
+    /// wrong. The family universe; -p is then the rate of keys that are in neither [default: as it comes]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["exact", "fastest", "counts", "removable", "grow", "static_", "smallest", "label"])]
+    universe: Option<PathBuf>,
     /// Build with at most so much memory, such as 512MiB, for hashed keys, filter and all; keys beyond it go to temporary
-    /// files (TMPDIR). For families that are made of all keys at once: --static [default: as much as it takes]
+    /// files (TMPDIR). For families that are made of all keys at once: --static,
+    /// --smallest, --universe [default: as much as it takes]
     #[arg(long, value_name = "SIZE", value_parser = numbers::size, allow_hyphen_values = true)]
     memory: Option<u64>,
-    /// How it is laid out, if the family has a choice: compact or fastest [default: compact, of cuckoo and fuse fastest]
+    /// How it is laid out, if the family has a choice: compact or fastest [default: compact, of cuckoo, fuse and ribbon
+    /// fastest]
     #[arg(long, value_name = "NAME", value_parser = layout_name, conflicts_with = "exact")]
     layout: Option<Layout>,
     /// Round the size up, by at most 1%, to one with many divisors, so that `mayhap fold` can shrink it later
@@ -158,6 +167,8 @@ impl Args {
             None if self.counts => Choice::Family(&mayhap::filters::spectral::FAMILY),
             None if !self.label.is_empty() => Choice::Family(&mayhap::filters::spatial::FAMILY),
             None if self.static_ => Choice::Family(&mayhap::filters::fuse::FAMILY),
+            None if self.smallest => Choice::Family(&mayhap::filters::ribbon::FAMILY),
+            None if self.universe.is_some() => Choice::Family(&mayhap::filters::universe::FAMILY),
             None if self.grow => Choice::Family(&mayhap::filters::expanding::FAMILY),
             None if self.removable => Choice::Family(&mayhap::filters::cuckoo::FAMILY),
             None if self.exact && self.keys.kind == Kind::U64 => Choice::Integers,
@@ -210,6 +221,8 @@ impl Args {
         }
         match self.fpr {
             Some(fpr) => spec.with_fpr(fpr),
+            // Of keys that nobody knows there is a rate without asking for one.
+            None if self.universe.is_some() => spec,
             None if self.bits.is_none() => spec.with_fpr(DEFAULT_FPR),
             None => spec,
         }
@@ -219,7 +232,7 @@ impl Args {
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let inputs = args.keys.inputs(&args.files);
     let selector = args.keys.selector();
-    let files = args.files.iter().chain(args.label.iter().map(|(_, file)| file));
+    let files = args.files.iter().chain(args.label.iter().map(|(_, file)| file)).chain(&args.universe);
     if let Some(path) = files.into_iter().find(|path| is_same_file(path, &args.output)) {
         return Err(anyhow!("{}: is both a file with keys and the file to write", path.display()));
     }
@@ -243,7 +256,10 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     }
     // Nonsense is refused before a long input is read.
     if let Choice::Family(family) = args.choice() {
-        match (family.plan)(&args.spec(1_000_000)) {
+        need_universe(args, family)?;
+        let spec = args.spec(1_000_000);
+        let spec = if args.universe.is_some() { spec.with_others(1_000_000) } else { spec };
+        match (family.plan)(&spec) {
             // Whether the bits are enough depends on the number of keys, which is not known yet.
             Err(SpecError::Unreachable { .. }) if args.capacity.is_none() => {}
             plan => drop(plan?),
@@ -264,6 +280,22 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             let bytes = |spec: &Spec| Ok((family.plan)(spec)?.bits.div_ceil(8));
             let source = (&inputs, &selector);
             known_keys::build(*make, bytes, |keys| args.spec(keys), hashing, args.memory, source, common)?
+        }
+        Choice::Family(family @ Family { make: Make::Within(make), .. }) => {
+            let universe = args.universe.as_slice();
+            let universe = args.keys.inputs(universe);
+            let bytes = |spec: &Spec| Ok((family.plan)(spec)?.bits.div_ceil(8));
+            let source = (&inputs, &universe, &selector);
+            let hashing = Hashing::Xxh3 { seed: args.seed };
+            known_keys::build_within(
+                *make,
+                bytes,
+                |keys| args.spec(keys),
+                hashing,
+                args.memory,
+                source,
+                common,
+            )?
         }
         Choice::Family(family) if !args.label.is_empty() => labelled(args, family, &selector, common)?,
         Choice::Family(Family { make: Make::OfTwo(_), name, .. }) => {
@@ -425,13 +457,40 @@ fn need_foldable(choice: &Choice) -> Result<()> {
     Err(anyhow!("{family} cannot fold; build the filter with --family {}", others.join(" or ")))
 }
 
+/// Both parts of a universe are needed, or none.
+fn need_universe(args: &Args, family: &Family) -> Result<()> {
+    let is_stream = |path: &Path| path == Path::new("-");
+    let keys_stream = args.files.is_empty() || args.files.iter().any(|path| is_stream(path));
+    if keys_stream && args.universe.as_deref().is_some_and(is_stream) {
+        return Err(anyhow!(
+            "the keys and --universe cannot both be standard input; name a file for one of them"
+        ));
+    }
+    match (&args.universe, family.make) {
+        (None, Make::Within(_)) => Err(anyhow!(
+            "the family {} tells the keys of a set from all others that there are; name a file of those with --universe",
+            family.name
+        )),
+        (Some(_), Make::Within(_)) | (None, _) => Ok(()),
+        (Some(_), _) => Err(anyhow!(
+            "--universe is for the family {}, not for {}; leave --family out",
+            mayhap::filters::universe::FAMILY.name,
+            family.name
+        )),
+    }
+}
+
+fn is_of_known_keys(family: &Family) -> bool {
+    matches!(family.make, Make::FromDigests(_) | Make::Within(_))
+}
+
 fn need_known_keys(choice: &Choice) -> Result<()> {
     let name = match choice {
-        Choice::Family(Family { make: Make::FromDigests(_), .. }) => return Ok(()),
+        Choice::Family(family) if is_of_known_keys(family) => return Ok(()),
         Choice::Family(family) => family.name,
         Choice::Integers => "exact",
     };
-    let others = FAMILIES.iter().filter(|family| matches!(family.make, Make::FromDigests(_)));
+    let others = FAMILIES.iter().filter(|family| is_of_known_keys(family));
     let others: Vec<_> = others.map(|family| family.name).collect();
     Err(anyhow!(
         "--memory is for families that are made of all keys at once ({}); the memory of the family {name} follows from \

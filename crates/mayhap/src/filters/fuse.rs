@@ -39,7 +39,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::batch;
-use crate::bits::{Bytes, Words, words_for};
+use crate::bits::{Bytes, GrowingWords, Words, words_for};
 use crate::error::{BuildError, DecodeError, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
@@ -170,7 +170,7 @@ impl Fuse {
             |part| joined.append(&part, &size),
         )?;
         let keys = joined.keys;
-        let (words, shards) = joined.finish();
+        let (words, shards) = joined.finish()?;
         size.capacity = keys.max(1);
         size.fpr = math::fuse_fpr(size.width, size.capacity);
         let short = are_short(&shards);
@@ -466,9 +466,7 @@ struct Part {
 
 /// The parts that are there, one behind the other, with room for those that come.
 struct Joined {
-    /// Longer than what is used of it. What was never touched takes no memory.
-    words: Words,
-    used: usize,
+    words: GrowingWords,
     shards: Vec<Shard>,
     slots: u64,
     keys: u64,
@@ -483,15 +481,9 @@ impl Joined {
         // Some shards are found only when they are longer by a segment.
         let slots = (typical.slots(size.ways) + (1 << typical.segment_log)).next_multiple_of(64);
         let bits = slots.saturating_mul(count).saturating_mul(size.width.into());
-        let room = words_for(bits) + Self::behind(count as usize) as u64;
-        // If the room is not granted at once, perhaps it is by and by.
-        let words = if count == 1 { Words::default() } else { Words::zeroed(room).unwrap_or_default() };
-        Self { words, used: 0, shards: Vec::with_capacity(count as usize), slots: 0, keys: 0 }
-    }
-
-    /// What follows the slots of so many shards.
-    fn behind(shards: usize) -> usize {
-        1 + DIRECTORY_WORDS * shards
+        let room = words_for(bits) + 1 + DIRECTORY_WORDS as u64 * count;
+        let words = if count == 1 { GrowingWords::default() } else { GrowingWords::with_room(room) };
+        Self { words, shards: Vec::with_capacity(count as usize), slots: 0, keys: 0 }
     }
 
     fn append(&mut self, part: &Part, size: &FuseSize) -> Result<(), BuildError> {
@@ -501,27 +493,16 @@ impl Joined {
         self.keys += part.keys;
         let bits = self.slots.checked_mul(size.width.into()).filter(|&bits| bits <= MAX_BITS);
         bits.ok_or(SpecError::Bits { asked: u64::MAX, limit: MAX_BITS })?;
-        let (start, end) = (self.used, self.used + part.words.len());
-        let needed = end + Self::behind(self.shards.capacity());
-        if self.words.len() < needed {
-            let mut longer =
-                Words::zeroed(needed.max(self.words.len() / 2 * 3) as u64).map_err(SpecError::from)?;
-            longer.as_mut_slice()[..start].copy_from_slice(&self.words.as_slice()[..start]);
-            self.words = longer;
-        }
-        self.words.as_mut_slice()[start..end].copy_from_slice(part.words.as_slice());
-        self.used = end;
-        Ok(())
+        Ok(self.words.append(part.words.as_slice()).map_err(SpecError::from)?)
     }
 
     /// All words of the filter: slots, a word of zeros, the directory.
-    fn finish(mut self) -> (Words, Vec<Shard>) {
-        self.words.truncate(self.used + Self::behind(self.shards.len()));
-        let directory = &mut self.words.as_mut_slice()[self.used + 1..];
-        for (entry, shard) in directory.chunks_exact_mut(DIRECTORY_WORDS).zip(&self.shards) {
-            entry.copy_from_slice(&[shard.seed, shard.starts >> shard.segment_log, shard.segment_log]);
+    fn finish(mut self) -> Result<(Words, Vec<Shard>), SpecError> {
+        self.words.append_zeros(1)?;
+        for shard in &self.shards {
+            self.words.append(&[shard.seed, shard.starts >> shard.segment_log, shard.segment_log])?;
         }
-        (self.words, self.shards)
+        Ok((self.words.finish(), self.shards))
     }
 }
 
