@@ -191,7 +191,7 @@ mod tests {
         assert!(best == plain, "{bits} bits\n{best:?}\n{plain:?}");
         // Of fewer keys at least those are placed.
         for count in [0, 1, 4, 5, 31] {
-            let mut few = Places::default();
+            let mut few = Places::<WAYS>::default();
             place_all(shards, bits, true, (halves, count), &mut few);
             assert_eq!(few.fingerprints[..count], plain.fingerprints[..count]);
             assert!(few.places.iter().zip(&plain.places).all(|(few, plain)| few[..count] == plain[..count]));
