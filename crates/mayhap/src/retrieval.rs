@@ -184,7 +184,7 @@ pub(crate) struct Retrieval {
 }
 
 impl Retrieval {
-    /// Words of zeros that may be read behind the last block.
+    /// Words of zeros behind the last block, which questions read. Up to seven words of the directory are read over too.
     fn padding(shape: &Shape) -> usize {
         shape.columns as usize + 1
     }
@@ -339,15 +339,20 @@ impl Spot {
     /// Asks for its cache lines.
     #[inline(always)]
     fn prefetch<const WIDE: bool>(&self, words: &[u64]) {
-        let blocks = if WIDE { 3 } else { 2 };
-        let (first, len) = (self.word as usize, blocks * usize::from(self.columns));
-        for word in (0..len).step_by(8) {
-            simd::prefetch(words, first + word);
+        let (first, columns) = (self.word as usize, usize::from(self.columns));
+        let last = first + if WIDE { 3 } else { 2 } * columns;
+        // Few columns are in two lines, or in three if they begin anywhere.
+        simd::prefetch(words, first);
+        simd::prefetch(words, first + columns);
+        simd::prefetch(words, last);
+        if WIDE || columns > 8 {
+            for word in (first + 8..last).step_by(8) {
+                simd::prefetch(words, word);
+            }
         }
-        simd::prefetch(words, first + len.saturating_sub(1));
     }
 
-    /// The value, and how many bits it has; `None` if no key is where this one would be. Never fails for words and
+    /// The value, and how many of its lowest bits count; `None` if no key is where this one would be. Never fails for words and
     /// layers that belong together.
     #[inline(always)]
     fn value<const WIDE: bool>(&self, words: &[u64], by: impl Parities) -> Option<(u64, u32)> {
@@ -355,12 +360,12 @@ impl Spot {
             return None;
         }
         let (columns, shift, row) = (usize::from(self.columns), self.shift.into(), row_of(self.hash));
-        let words = &words[self.word as usize..];
-        let (low, high) = words[..2 * columns].split_at(columns);
-        let mut value = by.parities(low, high, shift, row[0] | 1);
+        let low = &words[self.word as usize..];
+        let high = &low[columns..];
+        let mut value = by.parities(low, high, columns, shift, row[0] | 1);
         if WIDE {
-            let last = &words[columns + usize::from(self.behind)..][..columns];
-            value ^= by.parities(high, last, shift, row[1]);
+            let last = &high[usize::from(self.behind)..];
+            value ^= by.parities(high, last, columns, shift, row[1]);
         }
         Some((value, self.columns.into()))
     }
@@ -530,7 +535,8 @@ impl Solved {
     /// Keeps those of the shard's halves for which what is stored is what it `should` be.
     pub(crate) fn retain(&self, shape: &Shape, bits: u32, should: impl Should, halves: &mut Vec<u64>) {
         let mut words = self.words.as_slice().to_vec();
-        words.resize(words.len() + Retrieval::padding(shape), 0);
+        // Those that a directory has are read over too.
+        words.resize(words.len() + Retrieval::padding(shape) + DIRECTORY_WORDS, 0);
         let (layers, _) = self.plan.laid_out(shape, 0);
         let work = Retain { shape, layers: &layers, words: &words, bits, should, halves };
         with_parities(work);
@@ -871,7 +877,7 @@ mod tests {
         for &half in &keys {
             let spot = retrieval.spot::<true>(words.as_slice(), half);
             let (value, _) = with_parities(Value::<true>(&spot, words.as_slice())).unwrap();
-            assert_eq!(value as u32, half.value(spot.hash) & 0xff);
+            assert_eq!(value as u32 & 0xff, half.value(spot.hash) & 0xff);
         }
     }
 

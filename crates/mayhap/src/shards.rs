@@ -127,8 +127,8 @@ fn built_in_parallel<W, P: Send>(
     };
     std::thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let joined = handles.into_iter().map(|handle| handle.join());
-        joined.map(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        let mut joined = handles.into_iter().map(|handle| handle.join());
+        joined.try_for_each(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 

@@ -195,17 +195,20 @@ impl Fuse {
         if self.keys == 0 {
             return false;
         }
-        match self.size.ways {
-            3 => self.has_by::<3>(half),
-            _ => self.has_by::<4>(half),
+        match (self.size.ways, self.size.width) {
+            (3, 8) => self.has_by::<3, true>(half),
+            (3, _) => self.has_by::<3, false>(half),
+            (_, 8) => self.has_by::<4, true>(half),
+            _ => self.has_by::<4, false>(half),
         }
     }
 
     #[inline(always)]
-    fn has_by<const WAYS: usize>(&self, half: u64) -> bool {
+    fn has_by<const WAYS: usize, const BYTES: bool>(&self, half: u64) -> bool {
         let shard = &self.shards[shard_of(half, self.shard_bits) as usize];
         let (places, fingerprint) = shard.places::<WAYS>(half, self.shard_bits);
-        let slots = Slots { words: self.words.as_slice(), width: self.size.width };
+        let width = if BYTES { 8 } else { self.size.width };
+        let slots = Slots { words: self.words.as_slice(), width };
         slots.differ(&places, fingerprint) == 0
     }
 
@@ -244,7 +247,8 @@ impl Fuse {
         let mut waiting: Option<&mut [bool]> = None;
         for (keys, hits) in keys.chunks(batch::BATCH).zip(hits.chunks_mut(batch::BATCH)) {
             hash(keys, &mut halves[..keys.len()]);
-            simd::place_all(&self.shards, self.shard_bits, self.short, &halves, &mut both[turn]);
+            let few = (&halves, keys.len());
+            simd::place_all(&self.shards, self.shard_bits, self.short, few, &mut both[turn]);
             if !far {
                 answer(&both[turn], hits);
                 continue;
@@ -502,6 +506,41 @@ impl Joined {
     }
 }
 
+/// Some keys of a shard, and where they lie.
+struct Batch<const WAYS: usize> {
+    shard: Shard,
+    bits: u32,
+    halves: [u64; batch::BATCH],
+    placed: Places<WAYS>,
+}
+
+impl<const WAYS: usize> Batch<WAYS> {
+    fn new(shard: &Shard, bits: u32) -> Self {
+        Self { shard: *shard, bits, halves: [0; batch::BATCH], placed: Places::default() }
+    }
+
+    /// Places at most as many as there is room for.
+    #[inline(always)]
+    fn place(&mut self, halves: impl ExactSizeIterator<Item = u64>) -> (&[u64; batch::BATCH], &Places<WAYS>) {
+        let count = halves.len();
+        self.halves.iter_mut().zip(halves).for_each(|(to, half)| *to = half);
+        let (shards, few) = (core::slice::from_ref(&self.shard), (&self.halves, count));
+        simd::place_all(shards, self.bits, are_short(shards), few, &mut self.placed);
+        (&self.halves, &self.placed)
+    }
+}
+
+/// Asks for what lies at the places of so many keys. The segments that are worked on are larger than the second-level cache.
+#[inline(always)]
+fn prefetch<const WAYS: usize>(keys: &[u64], counts: &[u8], placed: &Places<WAYS>, count: usize) {
+    for i in 0..count {
+        for places in &placed.places {
+            simd::prefetch(keys, places[i] as usize);
+            simd::prefetch(counts, places[i] as usize);
+        }
+    }
+}
+
 /// The memory that building a shard takes, kept from one to the next.
 #[derive(Default)]
 struct Workspace {
@@ -617,12 +656,18 @@ impl Workspace {
         let keys = &mut self.keys.as_mut_slice()[..slots];
         let counts: &mut [u8] = &mut bytemuck::cast_slice_mut(self.counts.as_mut_slice())[..slots];
         let mut crowded = false;
-        for &half in &*ordered {
-            for (i, &place) in shard.places::<WAYS>(half, bits).0.iter().enumerate() {
-                keys[place as usize] ^= half;
-                let count = &mut counts[place as usize];
-                *count = count.wrapping_add(4) ^ i as u8;
-                crowded |= *count < 4;
+        let mut batch = Batch::<WAYS>::new(shard, bits);
+        for halves in ordered.chunks(batch::BATCH) {
+            let (_, placed) = batch.place(halves.iter().copied());
+            prefetch(keys, counts, placed, halves.len());
+            for (i, &half) in halves.iter().enumerate() {
+                for (way, places) in placed.places.iter().enumerate() {
+                    let place = places[i] as usize;
+                    keys[place] ^= half;
+                    let count = &mut counts[place];
+                    *count = count.wrapping_add(4) ^ way as u8;
+                    crowded |= *count < 4;
+                }
             }
         }
         // 64 keys at one place, out of fewer than three on average: repeats.
@@ -640,23 +685,30 @@ impl Workspace {
                 tail += usize::from(count >> 2 == 1);
             }
             while head < tail {
-                let place = lone[head] as usize;
-                head += 1;
-                let count = counts[place];
-                if count >> 2 != 1 {
-                    continue;
+                // What is read now is right for as long as the place has one key, which is looked at below.
+                let few = head..tail.min(head + batch::BATCH);
+                let (halves, placed) =
+                    batch.place(lone[few.clone()].iter().map(|&place| keys[place as usize]));
+                prefetch(keys, counts, placed, few.len());
+                for (i, at) in few.clone().enumerate() {
+                    let count = counts[lone[at] as usize];
+                    if count >> 2 != 1 {
+                        continue;
+                    }
+                    let half = halves[i];
+                    ordered[done] = half;
+                    self.ways[done] = count & 3;
+                    done += 1;
+                    for (way, places) in placed.places.iter().enumerate() {
+                        let place = places[i] as usize;
+                        keys[place] ^= half;
+                        let count = &mut counts[place];
+                        *count = count.wrapping_sub(4) ^ way as u8;
+                        lone[tail] = place as u32;
+                        tail += usize::from(*count >> 2 == 1);
+                    }
                 }
-                let half = keys[place];
-                ordered[done] = half;
-                self.ways[done] = count & 3;
-                done += 1;
-                for (i, &place) in shard.places::<WAYS>(half, bits).0.iter().enumerate() {
-                    keys[place as usize] ^= half;
-                    let count = &mut counts[place as usize];
-                    *count = count.wrapping_sub(4) ^ i as u8;
-                    lone[tail] = place as u32;
-                    tail += usize::from(*count >> 2 == 1);
-                }
+                head = few.end;
             }
         }
         Ok(done == len)
@@ -675,6 +727,7 @@ impl Workspace {
         let all: &mut [S] = &mut bytemuck::cast_slice_mut(self.keys.as_mut_slice())[..slots as usize];
         all.fill(S::of(0));
         let ordered = &self.ordered.as_slice()[..self.halves.len()];
+        // One key at a time: these slots are few enough for the nearest caches, and batches of places were slower.
         for (&half, &way) in ordered.iter().zip(&self.ways).rev() {
             let (places, fingerprint) = shard.places::<WAYS>(half, bits);
             let own = &mut (fingerprint & mask);

@@ -315,7 +315,8 @@ impl Universe {
                 Some(stage) => stage.ask(first, &halves, copy, Fingerprint, hits),
                 None => hits.fill(true),
             }
-            (admitted.clear(), places.clear());
+            admitted.clear();
+            places.clear();
             for (place, hit) in hits.iter().enumerate() {
                 if *hit {
                     admitted.push(halves[place]);

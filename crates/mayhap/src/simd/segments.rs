@@ -75,33 +75,38 @@ impl<const WAYS: usize> Default for Places<WAYS> {
     }
 }
 
-/// Places a batch of keys in 2^bits shards. `short`: each of those has fewer than 2^32 first places.
+/// Places the first `count` keys of a batch, and perhaps some more, in 2^bits shards; or all in the one shard that there is.
+/// `short`: each shard has fewer than 2^32 first places.
 #[inline]
 pub(crate) fn place_all<const WAYS: usize>(
     shards: &[Shard],
     bits: u32,
     short: bool,
-    halves: &[u64; BATCH],
+    (halves, count): (&[u64; BATCH], usize),
     to: &mut Places<WAYS>,
 ) {
     #[cfg(target_arch = "x86_64")]
     if short && avx2::is_available() {
         // SAFETY: the instructions were detected.
-        return unsafe { avx2_place_all(shards, bits, halves, to) };
+        return unsafe { avx2_place_all(shards, bits, (halves, count), to) };
     }
     let _ = short;
-    place_one_by_one(shards, bits, halves, to);
+    place_one_by_one(shards, bits, (halves, count), to);
 }
 
 #[inline]
 fn place_one_by_one<const WAYS: usize>(
     shards: &[Shard],
     bits: u32,
-    halves: &[u64; BATCH],
+    (halves, count): (&[u64; BATCH], usize),
     to: &mut Places<WAYS>,
 ) {
-    for (i, &half) in halves.iter().enumerate() {
-        let (places, fingerprint) = shards[shard_of(half, bits) as usize].places::<WAYS>(half, bits);
+    for (i, &half) in halves[..count].iter().enumerate() {
+        let shard = match shards {
+            [only] => only,
+            _ => &shards[shard_of(half, bits) as usize],
+        };
+        let (places, fingerprint) = shard.places::<WAYS>(half, bits);
         places.iter().zip(&mut to.places).for_each(|(&place, to)| to[i] = place);
         to.fingerprints[i] = fingerprint;
     }
@@ -113,7 +118,7 @@ fn place_one_by_one<const WAYS: usize>(
 fn avx2_place_all<const WAYS: usize>(
     shards: &[Shard],
     bits: u32,
-    halves: &[u64; BATCH],
+    (halves, count): (&[u64; BATCH], usize),
     to: &mut Places<WAYS>,
 ) {
     use core::arch::x86_64::{
@@ -142,9 +147,9 @@ fn avx2_place_all<const WAYS: usize>(
     };
     let only = columns([row(&shards[0]); 4]);
     let (own, rest) = to.places.split_at_mut(1);
-    for (i, four) in halves.as_chunks::<4>().0.iter().enumerate() {
-        let [seeds, starts, logs, offsets] = match bits {
-            0 => only,
+    for (i, four) in halves.as_chunks::<4>().0.iter().enumerate().take(count.div_ceil(4)) {
+        let [seeds, starts, logs, offsets] = match shards {
+            [_] => only,
             _ => columns(four.map(|half| row(&shards[shard_of(half, bits) as usize]))),
         };
         // SAFETY: four words are read.
@@ -181,9 +186,16 @@ mod tests {
 
     fn agree<const WAYS: usize>(shards: &[Shard], bits: u32, halves: &[u64; BATCH]) {
         let (mut best, mut plain) = (Places::<WAYS>::default(), Places::<WAYS>::default());
-        place_all(shards, bits, true, halves, &mut best);
-        place_one_by_one(shards, bits, halves, &mut plain);
+        place_all(shards, bits, true, (halves, BATCH), &mut best);
+        place_one_by_one(shards, bits, (halves, BATCH), &mut plain);
         assert!(best == plain, "{bits} bits\n{best:?}\n{plain:?}");
+        // Of fewer keys at least those are placed.
+        for count in [0, 1, 4, 5, 31] {
+            let mut few = Places::<WAYS>::default();
+            place_all(shards, bits, true, (halves, count), &mut few);
+            assert_eq!(few.fingerprints[..count], plain.fingerprints[..count]);
+            assert!(few.places.iter().zip(&plain.places).all(|(few, plain)| few[..count] == plain[..count]));
+        }
     }
 
     #[test]
@@ -202,6 +214,7 @@ mod tests {
                 halves[..4].copy_from_slice(&[0, u64::MAX, 1, 1 << 63]);
                 agree::<3>(&shards, bits, &halves);
                 agree::<4>(&shards, bits, &halves);
+                agree::<3>(&shards[..1], bits, &halves);
             }
         }
     }
