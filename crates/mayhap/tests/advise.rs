@@ -561,7 +561,11 @@ fn more_copies_than_a_family_takes_are_warned_of() {
     assert_eq!(text, "a key that is in more than 8 times cannot be removed as often; say so if one is");
     let advice = advised(Needs::new().removable().with_copies(9));
     assert_eq!(advice.warnings[0], Warning::Copies { asked: Some(9), most: 7 });
-    assert!(advice.warnings[0].to_string().starts_with("a key may be in 9 times, and if it is in more than 7 times"));
+    assert!(
+        advice.warnings[0]
+            .to_string()
+            .starts_with("a key may be in 9 times, and if it is in more than 7 times")
+    );
     assert_eq!(warning(keys(1000).removable().steady()).0, Warning::Copies { asked: None, most: 2 });
     assert_eq!(warning(keys(1000).removable().mergeable()).0, Warning::Copies { asked: None, most: 14 });
     for copies in [1, 8, 9, 127, 128, 32_767, 32_768, u64::MAX] {
