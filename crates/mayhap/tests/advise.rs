@@ -715,6 +715,8 @@ fn what_no_family_does_is_refused_with_the_way_out() {
 
 // Everything at once.
 
+type Switch = fn(Needs) -> Needs;
+
 fn random_needs(random: &mut Random) -> Needs {
     let mut needs = Needs::new();
     let mut one_in = |n: u64| random.next_u64().is_multiple_of(n);
@@ -729,7 +731,7 @@ fn random_needs(random: &mut Random) -> Needs {
     if !flags[0] {
         needs = needs.with_fpr(2f64.powf(-((up_to(30) % 6400) as f64) / 100.0).min(0.999));
     }
-    let switches: [(bool, fn(Needs) -> Needs); 8] = [
+    let switches: [(bool, Switch); 8] = [
         (flags[1] || flags[2], Needs::removable),
         (flags[3], Needs::steady),
         (flags[4], Needs::mergeable),
