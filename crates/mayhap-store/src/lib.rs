@@ -27,5 +27,5 @@ mod map;
 mod spool;
 
 pub use error::StoreError;
-pub use file::{Access, Checked, Opened, UpdateError, decode, open, update, write};
+pub use file::{Access, Checked, Opened, UpdateError, decode, open, open_sealed, update, write};
 pub use spool::Spool;

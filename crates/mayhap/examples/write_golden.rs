@@ -13,8 +13,8 @@ use std::path::Path;
 use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
-use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Layout, Secret, Spec, encode};
-use mayhap_eval::KeyKind;
+use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Layout, Secret, Spec, encode, except};
+use mayhap_eval::{ABSENT, KeyKind};
 
 /// How many keys are in each file.
 const KEYS: u64 = 200;
@@ -57,6 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "windowed-aged", &mayhap::filters::windowed::FAMILY, Spec::new())?;
     let spatial = &mayhap::filters::spatial::FAMILY;
     write(folder, "spatial-16-bits", spatial, Spec::new().with_areas(300))?;
+    write(folder, "bloom-exceptions", bloom, Spec::new())?;
     Ok(())
 }
 
@@ -81,6 +82,8 @@ fn insert(filter: &mut dyn AnyFilter, keys: &[&[u8]]) -> Result<(), Box<dyn Erro
 fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), Box<dyn Error>> {
     let spec = spec.with_capacity(capacity(name)).with_fpr(0.01);
     let digest = |index: u64| spec.hashing().digest(&KeyKind::ALL[(index % 5) as usize].key(7, index));
+    let absent =
+        |index: u64| spec.hashing().digest(&KeyKind::ALL[(index % 5) as usize].key(7, ABSENT + index));
     let filter = match family.make {
         Make::Empty(make) => filled(make(&spec)?, name)?,
         // Each count from 1 to 40.
@@ -96,6 +99,7 @@ fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), B
         }
         _ => return Err(format!("{}: made in a way that this program does not know", family.name).into()),
     };
+    let filter = if name == "bloom-exceptions" { except(filter, (0..300).map(absent)) } else { filter };
     let path = folder.join(format!("{name}-v1.mayhap"));
     match OpenOptions::new().write(true).create_new(true).open(&path) {
         Ok(mut file) => {

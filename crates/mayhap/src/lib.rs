@@ -58,6 +58,7 @@ extern crate std;
 mod batch;
 pub mod bits;
 pub mod error;
+pub mod exceptions;
 pub mod family;
 pub mod filters;
 pub mod hash;
@@ -73,7 +74,10 @@ pub mod traits;
 pub mod wire;
 
 pub use error::{BuildError, DecodeError, Error, FoldError, Full, Limit, Mismatch, SpecError};
-pub use family::{AnyFilter, Combine, Doublings, Family, Report, Slots, combine, encode, encode_with};
+pub use exceptions::except;
+pub use family::{
+    AnyFilter, Combine, Doublings, Exceptions, Family, Report, Slots, combine, encode, encode_with,
+};
 pub use filters::blocked::{AtomicBlocked, Blocked};
 pub use filters::bloom::{AtomicBloom, Bloom, Measured};
 pub use filters::counting::Counting;
