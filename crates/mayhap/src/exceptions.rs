@@ -27,7 +27,9 @@
 //! use mayhap::{AnyFilter, Bloom, Digest, Filter, except};
 //!
 //! let mut seen = Bloom::new(1000, 0.01)?;
-//! (0..1000u64).for_each(|key| drop(seen.insert(key)));
+//! for key in 0..1000u64 {
+//!     seen.insert(key);
+//! }
 //! let hashing = seen.hashing();
 //! let wrong: Vec<Digest> =
 //!     (1000..9000u64).map(|key| hashing.digest_of(key)).filter(|&key| seen.contains_digest(key)).collect();
