@@ -10,6 +10,8 @@ use anyhow::{Context, Result, anyhow, bail};
 use mayhap::{DecodeError, Hashing, Secret};
 use mayhap_store::StoreError;
 
+use crate::args::Common;
+
 /// The secret of the filter `NAME` is looked for in `NAME.key`.
 const EXTENSION: &str = ".key";
 
@@ -38,11 +40,29 @@ impl SecretArgs {
         open: impl FnOnce(Option<&Secret>) -> Result<T, StoreError>,
     ) -> Result<T> {
         let path = self.key_file.clone().unwrap_or_else(|| beside(filter));
-        let secret = match read(&path) {
-            Err(problem) if self.is_given() => return Err(problem),
-            secret => secret,
+        let secret = if self.is_given() {
+            Ok(read(&path)?)
+        } else if path.exists() && !path.is_file() {
+            // A pipe that happens to have the name would keep us waiting.
+            Err(anyhow!("{}: not a file", path.display()))
+        } else {
+            read(&path)
         };
         open(secret.as_ref().ok()).map_err(|error| explain(error, filter, &path, secret.err()))
+    }
+
+    /// A filter made of others has their secret, and no key file beside it unless somebody puts one there.
+    pub(crate) fn remind(&self, common: &Common, hashing: Hashing, input: &Path, output: &Path) {
+        let own = beside(output);
+        if matches!(hashing, Hashing::Keyed(_)) && !own.exists() {
+            let path = self.key_file.clone().unwrap_or_else(|| beside(input));
+            common.say(format_args!(
+                "{}: keyed, with the secret in {}; name that with --key-file, or copy it to {}",
+                output.display(),
+                path.display(),
+                own.display(),
+            ));
+        }
     }
 }
 

@@ -36,6 +36,7 @@
 //! | keys of any kind, their number unknown | [`Scalable`] | grows, and keeps its rate |
 //! | a stream without end: was it among the last W? | [`Windowed`] | forgets older keys; 20.4 bits per key at 1% |
 //! | keys of whom nobody knows how many | [`Expanding`] | doubles as they come, and keeps its rate and its speed |
+//! | one of these, and keys that it must not admit | [`except`] | denies them exactly, for 128 bits each |
 //!
 //! # The road of a key
 //!

@@ -90,6 +90,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         );
     }
     write(&args.output, &*result)?;
+    args.open.secret.remind(common, result.hashing(), first, &args.output);
     let mixed = sizes.len() > 1;
     if mixed {
         common.say(format_args!(
