@@ -39,7 +39,7 @@ impl Allowed {
             }
             buffer = chunk.bytes;
         }
-        let name = if path == Path::new("-") { "standard input".into() } else { path.display().to_string() };
+        let name = if path == Path::new("-") { "(standard input)".into() } else { path.display().to_string() };
         Ok(Self { name, lines })
     }
 
@@ -48,7 +48,7 @@ impl Allowed {
         for (index, digest) in digests.iter().enumerate() {
             if let Some(line) = self.lines.get(digest) {
                 bail!(
-                    "{}: line {line}: the key is also in the set ({}), and cannot be in and be an exception; take it \
+                    "{}: line {line}: the key is also in the set, at {}; it cannot be in and be an exception: take it \
                      out of one of the two",
                     self.name,
                     chunk.place(index),

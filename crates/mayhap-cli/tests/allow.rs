@@ -73,7 +73,7 @@ fn a_key_in_both_is_an_error_with_both_lines_and_nothing_is_written() {
     let folder = Folder::new();
     folder.write("keys", "a\nb\nc\nd\n");
     folder.write("good", "x\ny\nd\nc\n");
-    let said = "mayhap: good: line 4: the key is also in the set (keys: line 3), and cannot be in and be an exception; \
+    let said = "mayhap: good: line 4: the key is also in the set, at keys: line 3; it cannot be in and be an exception: \
                 take it out of one of the two";
     for options in [
         "",
@@ -88,11 +88,11 @@ fn a_key_in_both_is_an_error_with_both_lines_and_nothing_is_written() {
         folder.mayhap(&format!("build -o f --allow good {options} keys")).run().ends(2).says_only(said);
     }
     folder.mayhap("build -o f --allow good --label a=keys").run().ends(2).says_only(said);
-    folder.mayhap("build -o f --allow good -").input("1\nd\n").run().ends(2).says("(standard input: line 2)");
+    folder.mayhap("build -o f --allow good -").input("1\nd\n").run().ends(2).says("set, at (standard input): line 2;");
     // As integers, 7 and 07 are one key.
     folder.write("integers", "5\n6\n7\n");
     folder.write("few", "9\n07\n");
-    let both = "mayhap: few: line 2: the key is also in the set (integers: line 3)";
+    let both = "mayhap: few: line 2: the key is also in the set, at integers: line 3;";
     for options in ["--exact --as u64", "--as u64", "--family bitmap --as u64"] {
         folder.mayhap(&format!("build -o f --allow few {options} integers")).run().ends(2).says(both);
     }
