@@ -39,7 +39,8 @@ impl Allowed {
             }
             buffer = chunk.bytes;
         }
-        let name = if path == Path::new("-") { "(standard input)".into() } else { path.display().to_string() };
+        let name =
+            if path == Path::new("-") { "(standard input)".into() } else { path.display().to_string() };
         Ok(Self { name, lines })
     }
 

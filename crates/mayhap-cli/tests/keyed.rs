@@ -32,11 +32,9 @@ fn the_secret_is_found_beside_the_filter_by_every_command() {
     folder.mayhap("check f").input("more\n").run().ends(0).prints("more\n");
     folder.mayhap("test f keys").run().ends(0);
     folder.mayhap("build --keyed -o large -n 9000 --foldable keys").run().ends(0);
-    folder
-        .mayhap("fold -p 10% -o small large")
-        .run()
-        .ends(0)
-        .says("small: keyed, with the secret in large.key; name that with --key-file, or copy it to small.key");
+    folder.mayhap("fold -p 10% -o small large").run().ends(0).says(
+        "small: keyed, with the secret in large.key; name that with --key-file, or copy it to small.key",
+    );
     folder.mayhap("check -c small --key-file large.key keys").run().ends(0).prints("1000\n");
     folder.mayhap("merge -o both f f").run().ends(0).says("both: keyed, with the secret in f.key; ");
     folder.mayhap("check -c both --key-file f.key keys").run().ends(0).prints("1000\n");

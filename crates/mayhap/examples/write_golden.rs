@@ -49,6 +49,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "shifting-multiplicity-counters", multiplicity, counters)?;
     let fuse = &mayhap::filters::fuse::FAMILY;
     write(folder, "fuse-compact", fuse, Spec::new().with_layout(Layout::Compact))?;
+    // As many keys as make several layers.
+    let ribbon = &mayhap::filters::ribbon::FAMILY;
+    write(folder, "ribbon-layers", ribbon, Spec::new())?;
+    write(folder, "ribbon-compact", ribbon, Spec::new().with_layout(Layout::Compact))?;
     let cuckoo = &mayhap::filters::cuckoo::FAMILY;
     write(folder, "cuckoo-compact", cuckoo, Spec::new().with_layout(Layout::Compact))?;
     let expanding = &mayhap::filters::expanding::FAMILY;
@@ -89,8 +93,14 @@ fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), B
         // Each count from 1 to 40.
         Make::Counted(make) => make(&spec, &mut (0..KEYS).map(|index| (digest(index), index % 40 + 1)))?,
         Make::FromDigests(make) => {
-            let halves: Vec<u64> = (0..KEYS).map(|index| digest(index).a).collect();
+            let halves: Vec<u64> = (0..capacity(name)).map(|index| digest(index).a).collect();
             make(&spec, &halves, 1)?
+        }
+        // And ten times as many that are not in.
+        Make::Within(make) => {
+            let set: Vec<u64> = (0..KEYS).map(|index| digest(index).a).collect();
+            let others: Vec<u64> = (0..10 * KEYS).map(|index| digest(1_000_000 + index).a).collect();
+            make(&spec, &set, &others, 1)?
         }
         // 80 in the first only, 40 in both, 80 in the second only.
         Make::OfTwo(make) => {
@@ -153,6 +163,7 @@ fn capacity(name: &str) -> u64 {
         // Doubles twice, and holds fingerprints of several lengths.
         "expanding-grown" => 20,
         "windowed-aged" => KEYS / 4,
+        "ribbon-layers" | "ribbon-compact" => 5000,
         // The others are full with their keys.
         _ => KEYS,
     }

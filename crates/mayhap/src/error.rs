@@ -348,6 +348,11 @@ pub enum BuildError {
         /// What the source says.
         problem: String,
     },
+    /// Keys are in the set and among those that are not.
+    Overlap {
+        /// How many there are, of those that were looked at.
+        keys: u64,
+    },
     /// No seed gave a filter. By chance this does not happen.
     Unsolved {
         /// How many different keys there were.
@@ -362,6 +367,10 @@ impl fmt::Display for BuildError {
         match self {
             Self::Spec(error) => error.fmt(f),
             Self::Source { problem } => write!(f, "the keys cannot be read: {problem}"),
+            Self::Overlap { keys } => write!(
+                f,
+                "{keys} keys or more are in the set and among the others too; take them out of one of the two"
+            ),
             Self::Unsolved { keys, tries } => write!(
                 f,
                 "no filter of {keys} keys was found with {tries} seeds; somebody has chosen the keys; hash with another \

@@ -355,6 +355,9 @@ impl AnyFilter for Excepted {
     fn window(&self) -> Option<WindowReport> {
         self.filter.window()
     }
+    fn others(&self) -> Option<u64> {
+        self.filter.others()
+    }
     fn doublings(&self) -> Option<Doublings> {
         self.filter.doublings()
     }

@@ -68,6 +68,11 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
         None
     }
 
+    /// How many keys it knows not to be in, where it knows any.
+    fn others(&self) -> Option<u64> {
+        None
+    }
+
     /// How often it has doubled, where it does.
     fn doublings(&self) -> Option<Doublings> {
         None
@@ -165,6 +170,11 @@ pub type MakeOfTwo = fn(&Spec, &[Digest], &[Digest]) -> Result<Box<dyn AnyFilter
 /// Makes a filter of all of its keys, by so many threads, whose number does not change it.
 pub type MakeFromDigests = fn(&Spec, &dyn DigestShards, usize) -> Result<Box<dyn AnyFilter>, BuildError>;
 
+/// Makes a filter of a set within a universe, which can but need not have the keys of the set too; by so many threads, whose
+/// number does not change it.
+pub type MakeWithin =
+    fn(&Spec, &dyn DigestShards, &dyn DigestShards, usize) -> Result<Box<dyn AnyFilter>, BuildError>;
+
 /// Makes an empty filter that many threads fill.
 pub type MakeShared = fn(&Spec) -> Result<Box<dyn SharedInsert>, SpecError>;
 
@@ -183,6 +193,8 @@ pub enum Make {
     OfTwo(MakeOfTwo),
     /// Of all its keys at once, by so many threads.
     FromDigests(MakeFromDigests),
+    /// Of all its keys and of all that are not in it, by so many threads.
+    Within(MakeWithin),
 }
 
 /// One family: one static in its own file, one line in [`FAMILIES`](crate::registry::FAMILIES).
@@ -258,6 +270,8 @@ pub struct Cost {
 pub enum Guarantee {
     /// No answer is wrong.
     Exact,
+    /// No answer about a key of the universe is wrong. "No" is certain.
+    ExactInUniverse,
     /// "No" is certain.
     NoFalseNegatives,
     /// "No" is certain as long as only keys were removed that were in.
@@ -274,6 +288,7 @@ impl Guarantee {
     pub const fn text(self) -> &'static str {
         match self {
             Self::Exact => "exact",
+            Self::ExactInUniverse => "exact for every key of its universe, no false negatives for others",
             Self::NoFalseNegatives => "no false negatives",
             Self::NoFalseNegativesIfDeletesValid => "no false negatives if only present keys were removed",
             Self::NoFalseNegativesInWindow => {

@@ -45,6 +45,10 @@ pub enum Probing {
     ShiftingAssociation,
     /// A place in each of several segments, and a fingerprint, from the digest's first half; the family `fuse`.
     Fuse,
+    /// A start and a row in one of several layers, and a fingerprint, from the digest's first half; the family `ribbon`.
+    Ribbon,
+    /// The rule of `ribbon`, in two stages; the family `universe`.
+    Stages,
     /// A quotient and a fingerprint, from neighbouring bits of the digest; the family `expanding`.
     Expanding,
 }
@@ -65,6 +69,8 @@ impl Probing {
             Self::Shifting => 13,
             Self::ShiftingAssociation => 14,
             Self::Fuse => 17,
+            Self::Ribbon => 18,
+            Self::Stages => 19,
             Self::Expanding => 11,
         }
     }
@@ -84,6 +90,8 @@ impl Probing {
             13 => Some(Self::Shifting),
             14 => Some(Self::ShiftingAssociation),
             17 => Some(Self::Fuse),
+            18 => Some(Self::Ribbon),
+            19 => Some(Self::Stages),
             11 => Some(Self::Expanding),
             _ => None,
         }

@@ -19,6 +19,8 @@ pub static FAMILIES: &[&Family] = &[
     &filters::spectral::FAMILY,
     &filters::cuckoo::FAMILY,
     &filters::fuse::FAMILY,
+    &filters::ribbon::FAMILY,
+    &filters::universe::FAMILY,
     &filters::spatial::FAMILY,
     &filters::scalable::FAMILY,
     &filters::windowed::FAMILY,

@@ -161,3 +161,53 @@ impl DigestShards for Vec<u64> {
         Ok(())
     }
 }
+
+/// Builds every shard, by so many threads: each takes the next one that nobody has. In the order of the shards.
+pub(crate) fn built<P: Send>(
+    bits: u32,
+    threads: usize,
+    build: impl Fn(u64) -> Result<P, BuildError> + Sync,
+) -> Result<Vec<P>, BuildError> {
+    #[cfg(feature = "std")]
+    if threads > 1 && bits > 0 {
+        return built_in_parallel(bits, threads, build);
+    }
+    let _ = threads;
+    (0..1u64 << bits).map(build).collect()
+}
+
+#[cfg(feature = "std")]
+fn built_in_parallel<P: Send>(
+    bits: u32,
+    threads: usize,
+    build: impl Fn(u64) -> Result<P, BuildError> + Sync,
+) -> Result<Vec<P>, BuildError> {
+    use core::sync::atomic::{AtomicU64, Ordering};
+
+    let next = AtomicU64::new(0);
+    let work = || {
+        let mut parts = Vec::new();
+        loop {
+            let shard = next.fetch_add(1, Ordering::Relaxed);
+            if shard >> bits != 0 {
+                return Ok(parts);
+            }
+            match build(shard) {
+                Ok(part) => parts.push((shard, part)),
+                Err(error) => {
+                    // Nobody needs to go on.
+                    next.store(1 << bits, Ordering::Relaxed);
+                    return Err(error);
+                }
+            }
+        }
+    };
+    let parts: Result<Vec<Vec<(u64, P)>>, BuildError> = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let joined = handles.into_iter().map(|handle| handle.join());
+        joined.map(|parts| parts.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    });
+    let mut parts: Vec<(u64, P)> = parts?.into_iter().flatten().collect();
+    parts.sort_unstable_by_key(|(shard, _)| *shard);
+    Ok(parts.into_iter().map(|(_, part)| part).collect())
+}

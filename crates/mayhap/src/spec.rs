@@ -46,6 +46,7 @@ pub struct Spec {
     shifts: Option<u32>,
     max_count: Option<u32>,
     doublings: Option<u32>,
+    others: Option<u64>,
     hashing: Hashing,
 }
 
@@ -247,6 +248,19 @@ impl Spec {
     pub const fn with_doublings(mut self, doublings: u32) -> Self {
         self.doublings = Some(doublings);
         self
+    }
+
+    /// Says that so many other keys are known, which are not in the set: of the family `universe`.
+    #[must_use]
+    pub const fn with_others(mut self, others: u64) -> Self {
+        self.others = Some(others);
+        self
+    }
+
+    /// How many other keys are said to be known.
+    #[must_use]
+    pub const fn others(&self) -> Option<u64> {
+        self.others
     }
 
     /// Asks for a way to hash.
@@ -923,6 +937,183 @@ impl FuseSize {
     #[must_use]
     pub const fn layout(&self) -> Layout {
         if self.ways == 4 { Layout::Compact } else { Layout::Fastest }
+    }
+}
+
+impl Spec {
+    /// Solves for what was not asked, for a bumped ribbon filter: its fingerprints are as long as the rate needs, or the bits
+    /// allow; where that is no whole number, some keys have one bit more than others. Rows of 64 bits in the layout
+    /// `fastest`, which is the default, and of 128 in `compact`.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn ribbon(&self) -> Result<RibbonSize, SpecError> {
+        self.check()?;
+        self.no_counters()?;
+        if let Some(asked) = self.probes {
+            return Err(SpecError::NoProbes { asked });
+        }
+        let row_bits = if self.layout == Some(Layout::Compact) { 128 } else { 64 };
+        let capacity = self.capacity.ok_or(SpecError::Incomplete)?;
+        // Columns in parts of 2^32, so that they are one number.
+        let sized = |parts: u64| {
+            let (columns, more) = ((parts >> 32) as u32, parts as u32);
+            let fpr = math::ribbon_fpr(columns, more, capacity);
+            RibbonSize { capacity, columns, more, row_bits, fpr_asked: self.fpr.unwrap_or(fpr), fpr }
+        };
+        // Who asks for 2^-8 means 8 columns, although equal digests add a little. Where they add much they get more columns.
+        let granted = |size: &RibbonSize| size.fpr <= size.fpr_asked * (1.0 + 1e-6);
+        let for_rate = |p: f64| {
+            let size = sized(math::ribbon_columns(p));
+            let size = if granted(&size) { size } else { sized(math::ribbon_columns(p - (size.fpr - p))) };
+            let least = sized(32 << 32).fpr;
+            if granted(&size) { Ok(size) } else { Err(SpecError::FprBelow { asked: p, least }) }
+        };
+        let needed = self.fpr.map(for_rate).transpose()?;
+        let size = match (self.bits, needed) {
+            (Some(bits), needed) => {
+                // The most columns whose slots are not too many. None has fewer bits than nothing.
+                let (mut fits, mut behind) = (0u64, (32 << 32) + 1);
+                while behind - fits > 1 {
+                    let middle = fits.midpoint(behind);
+                    if sized(middle).bits() <= bits { fits = middle } else { behind = middle }
+                }
+                let size = sized(fits);
+                let least = needed.map_or(sized(1).bits(), |size| size.bits());
+                if fits == 0 || needed.is_some_and(|needed| size.fpr > needed.fpr * (1.0 + 1e-6)) {
+                    return Err(SpecError::Unreachable { bits, needed: least });
+                }
+                size
+            }
+            (None, Some(size)) => size,
+            (None, None) => return Err(SpecError::Incomplete),
+        };
+        match size.bits() {
+            asked if asked > MAX_BITS => Err(SpecError::Bits { asked, limit: MAX_BITS }),
+            _ => Ok(size),
+        }
+    }
+}
+
+/// The numbers of a bumped ribbon filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RibbonSize {
+    /// The number of different keys it is made of.
+    pub capacity: u64,
+    /// Bits per fingerprint.
+    pub columns: u32,
+    /// The share of the fingerprints that have one bit more, in parts of 2^32.
+    pub more: u32,
+    /// Bits of a row: 64 or 128.
+    pub row_bits: u32,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate that these integers give.
+    pub fpr: f64,
+}
+
+impl RibbonSize {
+    /// Bits of all slots and buckets together, if the shards have the same number of keys and as many are bumped as usual.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        let shards = 1 << math::shard_bits(self.capacity);
+        let words =
+            math::ribbon_words(self.capacity.div_ceil(shards), self.row_bits, self.columns, self.more);
+        shards * words * 64
+    }
+
+    /// Bits of a fingerprint, on average.
+    #[must_use]
+    pub fn columns_on_average(&self) -> f64 {
+        f64::from(self.columns) + f64::from(self.more) / 4_294_967_296.0
+    }
+
+    /// Rows of 128 bits are `compact`, of 64 `fastest`.
+    #[must_use]
+    pub const fn layout(&self) -> Layout {
+        if self.row_bits == 128 { Layout::Compact } else { Layout::Fastest }
+    }
+}
+
+impl Spec {
+    /// Solves for what was not asked, for a set within a known universe: as many columns in the first stage as make both
+    /// stages smallest for so many [others](Spec::with_others), or more if the rate for keys that nobody knew asks for them.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn universe(&self) -> Result<UniverseSize, SpecError> {
+        self.check()?;
+        self.no_counters()?;
+        if let Some(asked) = self.probes {
+            return Err(SpecError::NoProbes { asked });
+        }
+        let row_bits = if self.layout == Some(Layout::Compact) { 128 } else { 64 };
+        let capacity = self.capacity.ok_or(SpecError::Incomplete)?;
+        if let Some(asked) = self.others.filter(|&others| others > MAX_CAPACITY) {
+            return Err(SpecError::Capacity { asked, limit: MAX_CAPACITY });
+        }
+        if self.others.is_none() && self.fpr.is_none() {
+            return Err(SpecError::Incomplete);
+        }
+        let for_others = self.others.map_or(0, |others| (others / capacity).max(1).ilog2());
+        // The second stage admits one in two of those that the first one admits.
+        let mut columns = for_others.min(UniverseSize::MOST_COLUMNS);
+        let fpr = |columns| math::universe_fpr(columns);
+        if let Some(asked) = self.fpr {
+            let least = fpr(UniverseSize::MOST_COLUMNS);
+            let wanted = (columns..=UniverseSize::MOST_COLUMNS).find(|&columns| fpr(columns) <= asked);
+            columns = wanted.ok_or(SpecError::FprBelow { asked, least })?;
+        }
+        let fpr = fpr(columns);
+        let others = self.others.unwrap_or(0);
+        let fpr_asked = self.fpr.unwrap_or(fpr);
+        let size = UniverseSize { capacity, others, columns, row_bits, fpr_asked, fpr };
+        match (size.bits(), self.bits) {
+            (needed, Some(bits)) if bits < needed => Err(SpecError::Unreachable { bits, needed }),
+            (asked, _) if asked > MAX_BITS => Err(SpecError::Bits { asked, limit: MAX_BITS }),
+            _ => Ok(size),
+        }
+    }
+}
+
+/// The numbers of a set within a known universe, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UniverseSize {
+    /// The number of different keys of the set.
+    pub capacity: u64,
+    /// The number of keys that are known not to be in it.
+    pub others: u64,
+    /// Columns of the first stage.
+    pub columns: u32,
+    /// Bits of a row: 64 or 128.
+    pub row_bits: u32,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate of keys that nobody knew. Of the others none is admitted.
+    pub fpr: f64,
+}
+
+impl UniverseSize {
+    /// The first stage has at most so many.
+    pub(crate) const MOST_COLUMNS: u32 = 32;
+
+    /// Bits of both stages together, if shards have the same number of keys and as many are bumped as usual.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        let shards = 1 << math::shard_bits(self.capacity);
+        let (keys, others) = (self.capacity.div_ceil(shards), self.others / shards);
+        let first = match self.columns {
+            0 => 0,
+            columns => math::ribbon_words(keys, self.row_bits, columns, 0),
+        };
+        let admitted = keys + (others >> self.columns);
+        shards * 64 * (first + math::ribbon_words(admitted, self.row_bits, 1, 0))
+    }
+
+    /// Rows of 128 bits are `compact`, of 64 `fastest`.
+    #[must_use]
+    pub const fn layout(&self) -> Layout {
+        if self.row_bits == 128 { Layout::Compact } else { Layout::Fastest }
     }
 }
 

@@ -43,6 +43,12 @@ fn filled(family: &Family, capacity: u64, keys: Range<u64>) -> Box<dyn AnyFilter
         Make::FromDigests(make) => {
             make(&spec, &digests.iter().map(|digest| digest.a).collect::<Vec<u64>>(), 1).unwrap()
         }
+        // With as many others, that nobody asks for.
+        Make::Within(make) => {
+            let halves = |digests: &[Digest]| digests.iter().map(|digest| digest.a).collect::<Vec<u64>>();
+            let others = self::digests(family, 1 << 40..(1 << 40) + capacity);
+            make(&spec.with_others(capacity), &halves(&digests), &halves(&others), 1).unwrap()
+        }
         _ => panic!("{}: another way to be made", family.name),
     }
 }
@@ -154,6 +160,7 @@ fn a_filter_with_exceptions_can_do_what_it_can_without() {
         assert_eq!(filter.slots().is_some(), plain.slots().is_some());
         assert_eq!(filter.counters().is_some(), plain.counters().is_some());
         assert_eq!(filter.area_report().is_some(), plain.area_report().is_some());
+        assert_eq!(filter.others().is_some(), plain.others().is_some());
         assert_eq!(filter.window().is_some(), plain.window().is_some());
         assert_eq!(filter.doublings().is_some(), plain.doublings().is_some());
         assert_eq!(filter.layers().is_empty(), plain.layers().is_empty());

@@ -185,6 +185,38 @@ const GOLDEN: &[Golden] = &[
         answers: 0xcd10_7ac4_d20d_a2d3,
     },
     Golden {
+        name: "ribbon",
+        bytes: include_bytes!("golden/ribbon-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 105,
+        answers: 0x0c0a_be43_f76e_dff4,
+    },
+    Golden {
+        name: "ribbon-layers",
+        bytes: include_bytes!("golden/ribbon-layers-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 5000,
+        hits: 105,
+        answers: 0x5dad_bcdf_8ea4_11f3,
+    },
+    Golden {
+        name: "ribbon-compact",
+        bytes: include_bytes!("golden/ribbon-compact-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 5000,
+        hits: 102,
+        answers: 0xdabe_bbcf_71f2_2ca5,
+    },
+    Golden {
+        name: "universe",
+        bytes: include_bytes!("golden/universe-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 70,
+        answers: 0x360b_d7c5_80e7_a93c,
+    },
+    Golden {
         name: "cuckoo",
         bytes: include_bytes!("golden/cuckoo-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
@@ -369,6 +401,9 @@ impl Golden {
                 .flat_map(|round| (0..200u64).filter(move |index| index % 3 >= round))
                 .map(|index| KeyKind::ALL[index as usize % 5].key(7, index))
                 .collect(),
+            "ribbon-layers" | "ribbon-compact" => {
+                (0..5000).map(|index| KeyKind::ALL[index as usize % 5].key(7, index)).collect()
+            }
             _ => (0..200).map(|index| KeyKind::ALL[index as usize % 5].key(7, index)).collect(),
         }
     }
@@ -383,6 +418,11 @@ impl Golden {
             })
             .collect()
     }
+}
+
+/// The keys that a golden universe has outside of its set.
+fn others() -> Vec<Vec<u8>> {
+    (0..2000).map(|index| KeyKind::ALL[index as usize % 5].key(7, 1_000_000 + index)).collect()
 }
 
 #[test]
@@ -422,12 +462,13 @@ fn the_same_keys_still_give_the_same_file() {
             "scalable-grown" => 20,
             "windowed-aged" => 50,
             "expanding-grown" => 20,
+            "ribbon-layers" | "ribbon-compact" => 5000,
             _ => 200,
         };
         let mut spec = Spec::sized(capacity, 0.01).with_hashing(golden.hashing);
         match golden.name {
             "blocked-fastest" => spec = spec.with_layout(Layout::Fastest),
-            "cuckoo-compact" | "fuse-compact" => spec = spec.with_layout(Layout::Compact),
+            "cuckoo-compact" | "fuse-compact" | "ribbon-compact" => spec = spec.with_layout(Layout::Compact),
             "counting-5-bits" => spec = spec.with_counter_bits(5),
             "spectral-selection" => spec = spec.with_counting_rule(CountingRule::MinimumSelection),
             "spectral-recurring" => spec = spec.with_counting_rule(CountingRule::RecurringMinimum),
@@ -468,6 +509,11 @@ fn the_same_keys_still_give_the_same_file() {
             Make::FromDigests(make) => {
                 let halves: Vec<u64> = digests.iter().map(|digest| digest.a).collect();
                 make(&spec, &halves, 1).unwrap()
+            }
+            Make::Within(make) => {
+                let set: Vec<u64> = digests.iter().map(|digest| digest.a).collect();
+                let others: Vec<u64> = others().iter().map(|key| golden.hashing.digest(key).a).collect();
+                make(&spec, &set, &others, 1).unwrap()
             }
             _ => panic!("made otherwise"),
         };
@@ -857,6 +903,102 @@ fn the_answers_of_static_filters_follow_from_the_document() {
             assert_eq!(filter.contains(key), all == (h ^ h >> 32) & 127, "{name}: {key:?}");
         }
     }
+}
+
+/// What the words of a ribbon store for a key in a filter of one shard, bit by bit, by the document and by nothing else: the
+/// value, the fingerprint and the layer.
+fn retrieved(words: &[u64], r: u64, m: u64, w: u64, a: u64) -> Option<(u64, u64, usize)> {
+    const FACTOR: u128 = 0x9e37_79b9_7f4a_7c15;
+    let fold = |x: u64| {
+        let product = u128::from(x) * FACTOR;
+        product as u64 ^ (product >> 64) as u64
+    };
+    let high = |x: u64, y: u64| ((u128::from(x) * u128::from(y)) >> 64) as u64;
+    let directory = &words[words.len() - 11..];
+    let (bucket, low, up) = if w == 64 { (128, 94, 113) } else { (512, 376, 452) };
+    let mut layers = Vec::new();
+    let mut at = 0;
+    for i in 0..directory[0] {
+        let (seed, blocks) = (directory[1 + 2 * i as usize], directory[2 + 2 * i as usize]);
+        let more = (blocks * m).div_ceil(1 << 32);
+        let buckets = at + blocks * r + more;
+        let is_last = i + 1 == directory[0];
+        layers.push((seed, blocks, blocks - more, at, buckets, is_last));
+        at = buckets + if is_last { 0 } else { (64 * blocks).div_ceil(bucket).div_ceil(32) };
+    }
+    assert_eq!(words.len() as u64, at + r + 1 + 11);
+    for (i, &(seed, blocks, plain, at, buckets, is_last)) in layers.iter().enumerate() {
+        if blocks == 0 {
+            return None;
+        }
+        let h = fold(a ^ seed);
+        let start = high(if i == 0 { a } else { h }, 64 * blocks - w + 1);
+        let (own, v) = (start / bucket, bucket - 1 - start % bucket);
+        let class = u64::from(v > low) + u64::from(v > up);
+        if !is_last && class >= words[(buckets + own / 32) as usize] >> (2 * (own % 32)) & 3 {
+            continue;
+        }
+        let columns_of = |block: u64| r + u64::from(block >= plain);
+        let slot = |slot: u64, column: u64| {
+            let first: u64 = at + (0..slot / 64).map(columns_of).sum::<u64>();
+            words[(first + column) as usize] >> (slot % 64) & 1
+        };
+        let rows = [fold(h ^ 0xa076_1d64_78bd_642f) | 1, fold(h ^ 0xe703_7ed1_a0b4_28db)];
+        let columns = columns_of(start / 64);
+        let value = (0..columns).map(|column| {
+            let picked = (0..w).filter(|&t| rows[t as usize / 64] >> (t % 64) & 1 == 1);
+            picked.fold(0, |odd, t| odd ^ slot(start + t, column)) << column
+        });
+        return Some((value.sum(), (h ^ h >> 32) & ((1 << columns) - 1), i));
+    }
+    None
+}
+
+/// A number in the header, and the words of the payload.
+fn number(file: &[u8], at: usize, len: usize) -> u64 {
+    file[at..at + len].iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte))
+}
+
+fn words_of(file: &[u8]) -> Vec<u64> {
+    (4096..file.len()).step_by(8).map(|at| number(file, at, 8)).collect()
+}
+
+#[test]
+fn the_answers_of_ribbons_follow_from_the_document() {
+    for (name, w) in [("ribbon", 64u64), ("ribbon-layers", 64), ("ribbon-compact", 128)] {
+        let golden = GOLDEN.iter().find(|golden| golden.name == name).unwrap();
+        let (filter, file) = (golden.open(), golden.bytes);
+        let (r, m) = (number(file, 104, 4), number(file, 108, 4));
+        assert_eq!((number(file, 112, 4), number(file, 116, 4)), (w, 0), "one shard");
+        let (words, mut seen) = (words_of(file), [0; 5]);
+        for key in golden.questions().iter().chain(&golden.keys()) {
+            let (value, fingerprint, layer) =
+                retrieved(&words, r, m, w, golden.hashing.digest(key).a).unwrap();
+            assert_eq!(filter.contains(key), value == fingerprint, "{name}: {key:?}");
+            seen[layer] += 1;
+        }
+        assert_eq!(seen[1] > 0, name != "ribbon", "{name}: {seen:?}");
+    }
+}
+
+#[test]
+fn the_answers_of_a_universe_follow_from_the_document() {
+    let golden = GOLDEN.iter().find(|golden| golden.name == "universe").unwrap();
+    let (filter, file) = (golden.open(), golden.bytes);
+    assert_eq!((number(file, 96, 8), number(file, 104, 8)), (200, 2000));
+    let (first_words, columns) = (number(file, 112, 8) as usize, number(file, 120, 4));
+    assert_eq!((number(file, 124, 4), number(file, 128, 4)), (64, 0), "one shard");
+    let words = words_of(file);
+    let (first, second) = words.split_at(first_words);
+    let is_in = |key: &Vec<u8>| {
+        let a = golden.hashing.digest(key).a;
+        retrieved(first, columns, 0, 64, a).is_some_and(|(value, fingerprint, _)| value == fingerprint)
+            && retrieved(second, 1, 0, 64, a).is_some_and(|(value, _, _)| value == 1)
+    };
+    for key in golden.questions().iter().chain(&golden.keys()).chain(&others()) {
+        assert_eq!(filter.contains(key), is_in(key), "{key:?}");
+    }
+    assert!(others().iter().all(|key| !is_in(key)));
 }
 
 /// The two buckets and the fingerprint of a key, by the rule of the document and by nothing else.

@@ -31,7 +31,7 @@ use crate::secret::{ForBuild, SecretArgs};
 /// afterwards by `mayhap fold`, without its keys.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap build -o bad.mayhap blocklist.txt.gz\n  \
-zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
+zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  mayhap build --smallest -p 0.1% -o shipped.mayhap known.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
 pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -97,7 +97,11 @@ pub(crate) struct Args {
     /// The keys are all there and none will come: the family fuse, the smallest that is fast
     #[arg(long = "static", conflicts_with_all = ["family", "exact", "fastest", "counts", "removable"])]
     static_: bool,
-    /// How it is laid out, if the family has a choice: compact or fastest [default: compact, of cuckoo and fuse fastest]
+    /// The keys are all there, and bits count more than speed: the family ribbon
+    #[arg(long, conflicts_with_all = ["family", "exact", "fastest", "counts", "removable", "grow", "static_"])]
+    smallest: bool,
+    /// How it is laid out, if the family has a choice: compact or fastest [default: compact, of cuckoo, fuse and ribbon
+    /// fastest]
     #[arg(long, value_name = "NAME", value_parser = layout_name, conflicts_with = "exact")]
     layout: Option<Layout>,
     /// Round the size up, by at most 1%, to one with many divisors, so that `mayhap fold` can shrink it later
@@ -169,6 +173,7 @@ impl Args {
             None if self.counts => Choice::Family(&mayhap::filters::spectral::FAMILY),
             None if !self.label.is_empty() => Choice::Family(&mayhap::filters::spatial::FAMILY),
             None if self.static_ => Choice::Family(&mayhap::filters::fuse::FAMILY),
+            None if self.smallest => Choice::Family(&mayhap::filters::ribbon::FAMILY),
             None if self.grow => Choice::Family(&mayhap::filters::expanding::FAMILY),
             None if self.removable => Choice::Family(&mayhap::filters::cuckoo::FAMILY),
             None if self.exact && self.keys.kind == Kind::U64 => Choice::Integers,

@@ -10,6 +10,7 @@ pub mod dleft;
 pub mod exact;
 pub mod expanding;
 pub mod fuse;
+pub mod ribbon;
 #[cfg(feature = "std")]
 pub mod roaring;
 pub mod scalable;
@@ -18,4 +19,5 @@ pub mod shifting_association;
 pub mod shifting_multiplicity;
 pub mod spatial;
 pub mod spectral;
+pub mod universe;
 pub mod windowed;

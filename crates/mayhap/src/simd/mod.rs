@@ -8,6 +8,7 @@
 mod avx2;
 mod blocks;
 mod cells;
+mod columns;
 mod memory;
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -19,6 +20,7 @@ mod ranks;
 
 pub(crate) use blocks::{Part, Single, place};
 pub(crate) use cells::any_of_four;
+pub(crate) use columns::{ColumnWork, Parities, with_parities};
 #[cfg(feature = "std")]
 pub(crate) use memory::MemoryPart;
 pub(crate) use memory::{AtomicMemory, Memory};

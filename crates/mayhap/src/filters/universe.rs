@@ -1,0 +1,516 @@
+//! A set within a known universe: who is in and who is not are both known, and no answer about either is wrong.
+//!
+//! **Answers** "is this key, which is one of those that we know, in the set?"
+//! **Promise** a key of the set is never denied, a key of the rest of the universe is never admitted; a key that nobody knew is
+//! admitted with a rate that goes down as the rest goes up.
+//! **Not for** sets or universes that change: build it again. Nor for keys from anywhere: a filter with exceptions is.
+//!
+//! ```text
+//!   key ─▶ half a ─▶ stage 1: ribbon of the set,      ─ no ─▶ no
+//!                    k columns for 2^k others a key   ─ mayhap ─▶ stage 2: a bit for each key that stage 1 admits ─▶ yes, no
+//! ```
+//!
+//! | operation | cache lines               | can fail                                                        |
+//! |-----------|---------------------------|-----------------------------------------------------------------|
+//! | build     | a few passes over all     | memory; a source that cannot read; a key in both                |
+//! | contains  | those of one ribbon or of two | no                                                          |
+//!
+//! The first stage is a filter of the set; it admits about as many of the others as the set has keys. The second stage stores
+//! one bit for each key that the first one admits: whether it is in. For n keys and m others that makes about `n (log2(m/n) +
+//! 2)` bits, where a cascade of Bloom filters takes `1.44 n (log2(m/n) + 2.9)`.
+//!
+//! Half digests stand for keys. If a key of the set and one of the others have the same, which happens with a chance of
+//! `n m / 2^64`, they cannot be told apart.
+//!
+//! **Paper** Schanck, *Clubcards for the WebPKI: smaller certificate revocation tests in theory and practice*, IEEE S&P 2025.
+//! **We differ** in that both stages are bumped ribbons, in shards; nothing is partitioned by what keys mean.
+//!
+//! ```
+//! use mayhap::Universe;
+//!
+//! let revoked = Universe::of_sets(&["a", "b"], &["c", "d", "e", "f"])?;
+//! assert!(revoked.contains("a") && revoked.contains("b"));
+//! assert!(["c", "d", "e", "f"].iter().all(|known| !revoked.contains(known)));
+//! # Ok::<(), mayhap::Error>(())
+//! ```
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::batch::copy;
+use crate::bits::{Bytes, Words};
+use crate::error::{BuildError, DecodeError, SpecError};
+use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
+use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::math;
+use crate::probing::Probing;
+use crate::retrieval::{self, Equation, Fingerprint, Retrieval, Shape, Should, Solved};
+use crate::shards::{self, DigestShards};
+use crate::spec::{Layout, MAX_BITS, MAX_CAPACITY, Plan, Spec, UniverseSize};
+use crate::traits::Filter;
+use crate::wire::{Fields, Frame, Summing, Writer};
+
+/// The family `universe`.
+pub static FAMILY: Family = Family {
+    id: 19,
+    name: "universe",
+    summary: "a set and all others that will be asked for: no wrong answer about either",
+    can: Capabilities {
+        inserts: false,
+        removes: false,
+        counts: false,
+        labels: false,
+        merges: false,
+        intersects: false,
+        subtracts: false,
+        folds: false,
+        grows: false,
+        exact: false,
+    },
+    cost: Cost { query: "O(log2(m/n))", insert: "–", space: "1.02 n (log2(m/n) + 2)" },
+    make: Make::Within(|spec, set, universe, threads| {
+        Ok(Box::new(Universe::from_shards(spec, set, universe, Overlap::InTheSet, threads)?))
+    }),
+    shared: None,
+    plan,
+    decode: |frame, hashing| Ok(Box::new(Universe::decode(frame, hashing)?)),
+    in_place: false,
+};
+
+fn plan(spec: &Spec) -> Result<Plan, SpecError> {
+    let size = spec.universe()?;
+    Ok(Plan {
+        capacity: size.capacity,
+        fpr_asked: size.fpr_asked,
+        fpr: size.fpr,
+        bits: size.bits(),
+        probes: None,
+    })
+}
+
+/// What a key is that is in the set and among the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlap {
+    /// In the set: the others were the whole universe.
+    InTheSet,
+    /// An error: somebody has mixed something up.
+    Refused,
+}
+
+/// A key that the first stage admits, and whether it is in the set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Told {
+    half: u64,
+    is_in: bool,
+}
+
+impl Equation for Told {
+    #[inline(always)]
+    fn half(&self) -> u64 {
+        self.half
+    }
+
+    #[inline(always)]
+    fn value(&self, _: u64) -> u32 {
+        self.is_in.into()
+    }
+}
+
+/// A one should be stored.
+#[derive(Clone, Copy)]
+struct In;
+
+impl Should for In {
+    #[inline(always)]
+    fn be(self, _: u64) -> u64 {
+        1
+    }
+}
+
+/// A set within a known universe.
+#[derive(Clone, Debug)]
+pub struct Universe {
+    /// Those of the first stage, then those of the second.
+    words: Words,
+    /// `None` if it would have no columns, and admit all.
+    first: Option<Retrieval>,
+    first_words: usize,
+    second: Retrieval,
+    size: UniverseSize,
+    hashing: Hashing,
+    /// Different halves of the set.
+    keys: u64,
+}
+
+/// Two of them are equal if they give the same answers.
+impl PartialEq for Universe {
+    fn eq(&self, other: &Self) -> bool {
+        self.hashing == other.hashing
+            && (&self.first, &self.second) == (&other.first, &other.second)
+            && self.words == other.words
+    }
+}
+
+/// Both stages of a shard.
+struct Part {
+    first: Option<Solved>,
+    second: Solved,
+    keys: u64,
+}
+
+impl Universe {
+    /// A set, and others that are not in it. Repeats do no harm.
+    ///
+    /// # Errors
+    /// [`BuildError::Overlap`] if a key is in both; or the memory.
+    #[cfg(feature = "std")]
+    pub fn of_sets<K: Key + Sync, O: Key + Sync>(set: &[K], others: &[O]) -> Result<Self, BuildError> {
+        Self::build_with(set, others, &Spec::new(), Overlap::Refused, 1)
+    }
+
+    /// A set, and the universe that it is part of. Repeats do no harm.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the memory.
+    #[cfg(feature = "std")]
+    pub fn within<K: Key + Sync, O: Key + Sync>(set: &[K], universe: &[O]) -> Result<Self, BuildError> {
+        Self::build_with(set, universe, &Spec::new(), Overlap::InTheSet, 1)
+    }
+
+    /// A set and others, of whatever was asked for, by so many threads. Their number does not change the result.
+    ///
+    /// # Errors
+    /// [`BuildError`] names what cannot be had.
+    #[cfg(feature = "std")]
+    pub fn build_with<K: Key + Sync, O: Key + Sync>(
+        set: &[K],
+        others: &[O],
+        spec: &Spec,
+        overlap: Overlap,
+        threads: usize,
+    ) -> Result<Self, BuildError> {
+        let spec = &spec.with_capacity(set.len().max(1) as u64);
+        let hashing = spec.hashed()?;
+        let (bits, other_bits) = shard_bits(set.len() as u64, others.len() as u64);
+        let set = shards::MemoryShards::hashed(set, hashing, bits, threads);
+        let others = shards::MemoryShards::hashed(others, hashing, other_bits, threads);
+        Self::from_shards(spec, &set, &others, overlap, threads)
+    }
+
+    /// A set and others that come as digests, by so many threads. Their number does not change the result.
+    ///
+    /// # Errors
+    /// [`BuildError`] names what cannot be had, and what the sources say.
+    pub fn from_shards(
+        spec: &Spec,
+        set: &dyn DigestShards,
+        others: &dyn DigestShards,
+        overlap: Overlap,
+        threads: usize,
+    ) -> Result<Self, BuildError> {
+        let rest = match overlap {
+            Overlap::Refused => others.len(),
+            Overlap::InTheSet => others.len().saturating_sub(set.len()).max(others.len() / 2),
+        };
+        let spec = spec.with_others(spec.others().unwrap_or(rest));
+        let (mut size, hashing) = (spec.universe()?, spec.hashed()?);
+        let first = Shape { row_bits: size.row_bits, columns: size.columns, more: 0 };
+        let second = Shape { columns: 1, ..first };
+        let (bits, other_bits) = shard_bits(set.len(), others.len());
+        let parts = shards::built(bits, threads, |shard| {
+            let mut halves = Vec::new();
+            set.take(shard, bits, &mut halves)?;
+            halves.sort_unstable();
+            halves.dedup();
+            let filter = match first.columns {
+                0 => None,
+                _ => Some(retrieval::solved(&first, halves.clone(), bits)?),
+            };
+            let mut told: Vec<Told> = halves.iter().map(|&half| Told { half, is_in: true }).collect();
+            let mut in_both = 0;
+            // The others are many: a part of them at a time, of which the filter leaves few.
+            let finer = other_bits - bits;
+            for part in shard << finer..(shard + 1) << finer {
+                let mut admitted = Vec::new();
+                others.take(part, other_bits, &mut admitted)?;
+                if let Some(filter) = &filter {
+                    filter.retain(&first, bits, Fingerprint, &mut admitted);
+                }
+                for half in admitted {
+                    match halves.binary_search(&half) {
+                        Ok(_) => in_both += 1,
+                        Err(_) => told.push(Told { half, is_in: false }),
+                    }
+                }
+            }
+            if in_both > 0 && overlap == Overlap::Refused {
+                return Err(BuildError::Overlap { keys: in_both });
+            }
+            Ok(Part {
+                first: filter,
+                second: retrieval::solved(&second, told, bits)?,
+                keys: halves.len() as u64,
+            })
+        })?;
+        let keys = parts.iter().map(|part| part.keys).sum();
+        let (firsts, seconds): (Vec<_>, Vec<_>) =
+            parts.into_iter().map(|part| (part.first, part.second)).unzip();
+        let firsts: Vec<Solved> = firsts.into_iter().flatten().collect();
+        let first = if firsts.is_empty() { None } else { Some(Retrieval::of(first, firsts)?) };
+        let (second, behind) = Retrieval::of(second, seconds)?;
+        let (first, before) = first.unzip();
+        let first_words = before.as_ref().map_or(0, Words::len);
+        let mut words = Words::zeroed((first_words + behind.len()) as u64).map_err(SpecError::from)?;
+        let (own, rest) = words.as_mut_slice().split_at_mut(first_words);
+        own.copy_from_slice(before.as_ref().map_or(&[], |words| words.as_slice()));
+        rest.copy_from_slice(behind.as_slice());
+        size.capacity = u64::max(keys, 1);
+        Ok(Self { words, first, first_words, second, size, hashing, keys })
+    }
+
+    /// Whether a key is in the set: certain for each key of the universe, and a "no" for any key.
+    #[must_use]
+    #[inline]
+    pub fn contains(&self, key: impl Key) -> bool {
+        self.has(self.hashing.half_of(key))
+    }
+
+    /// Asks for many keys, several at a time in flight; appends one answer each.
+    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+        let hashing = self.hashing;
+        self.ask(keys, |keys, halves| K::halves(keys, &hashing, halves), hits);
+    }
+
+    #[inline]
+    fn has(&self, half: u64) -> bool {
+        let (first, second) = self.words.as_slice().split_at(self.first_words);
+        self.first.as_ref().is_none_or(|stage| stage.ask_one(first, half, Fingerprint))
+            && self.second.ask_one(second, half, In)
+    }
+
+    #[inline(always)]
+    fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [u64]) + Copy, hits: &mut Vec<bool>) {
+        /// So many at a time, so that what the second stage is asked stays in the first-level cache.
+        const RUN: usize = 1024;
+        let start = hits.len();
+        hits.resize(start + keys.len(), false);
+        let (first, second) = self.words.as_slice().split_at(self.first_words);
+        let (mut halves, mut admitted, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for (keys, hits) in keys.chunks(RUN).zip(hits[start..].chunks_mut(RUN)) {
+            halves.resize(keys.len(), 0);
+            hash(keys, &mut halves);
+            match &self.first {
+                Some(stage) => stage.ask(first, &halves, copy, Fingerprint, hits),
+                None => hits.fill(true),
+            }
+            (admitted.clear(), places.clear());
+            for (place, hit) in hits.iter().enumerate() {
+                if *hit {
+                    admitted.push(halves[place]);
+                    places.push(place);
+                }
+            }
+            let mut are_in = [false; RUN];
+            let are_in = &mut are_in[..admitted.len()];
+            self.second.ask(second, &admitted, copy, In, are_in);
+            for (&place, &is_in) in places.iter().zip(&*are_in) {
+                hits[place] = is_in;
+            }
+        }
+    }
+
+    /// The different keys of the set. (Two keys with the same half digest count as one.)
+    #[must_use]
+    pub fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// How many keys it was told that are not in the set; repeats included.
+    #[must_use]
+    pub fn others(&self) -> u64 {
+        self.size.others
+    }
+
+    /// Bits of all slots and buckets of both stages together.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        let behind = |stage: &Retrieval| Retrieval::behind(&stage.shape, stage.shard_bits);
+        let behind = behind(&self.second) + self.first.as_ref().map_or(0, behind);
+        64 * (self.words.len() as u64 - behind)
+    }
+
+    /// Bytes of memory, everything included.
+    #[must_use]
+    pub fn size_in_bytes(&self) -> u64 {
+        let first = self.first.as_ref().map_or(0, Retrieval::size_in_bytes);
+        (size_of::<Self>() + self.words.len() * 8 + first + self.second.size_in_bytes()) as u64
+    }
+
+    /// Rows of 64 bits (`fastest`) or of 128 (`compact`).
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        self.size.layout()
+    }
+
+    /// The rate at which keys that nobody knew are admitted.
+    #[must_use]
+    pub fn fpr(&self) -> f64 {
+        if self.keys == 0 { 0.0 } else { self.size.fpr }
+    }
+
+    /// How keys are hashed.
+    #[must_use]
+    pub fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    /// The set as it stands in a file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        family::encode(self, Summing::Payload).to_vec()
+    }
+
+    /// A set from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
+        family::from_bytes(bytes, None, &FAMILY, Self::decode)
+    }
+
+    /// A keyed set from the bytes of a file.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
+    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
+        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
+    }
+
+    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+        let header = &frame.header;
+        if header.probing != Probing::Stages.id() {
+            return Err(DecodeError::Probing { found: header.probing });
+        }
+        if matches!(hashing, Hashing::Integer) {
+            let stored = header.hashing;
+            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
+        }
+        let mut fields = Fields::new(&header.params);
+        let keys = fields.u64("keys")?;
+        let others = fields.u64("others")?;
+        let first_words = fields.u64("words of the first stage")?;
+        let columns = fields.u32("columns of the first stage")?;
+        let row_bits = fields.u32("bits of a row")?;
+        let shard_bits = fields.u32("bits that tell the shard")?;
+        fields.zero_u32("reserved")?;
+        let fpr_asked = fields.rate("asked rate")?;
+        fields.end("parameters", header.params.len())?;
+        let value = |field, found: u32| DecodeError::Value { field, found: found.into() };
+        if columns > UniverseSize::MOST_COLUMNS {
+            return Err(value("columns of the first stage", columns));
+        }
+        if row_bits != 64 && row_bits != 128 {
+            return Err(value("bits of a row", row_bits));
+        }
+        if shard_bits > math::MAX_SHARD_BITS {
+            return Err(value("bits that tell the shard", shard_bits));
+        }
+        if others > MAX_CAPACITY {
+            return Err(DecodeError::Value { field: "others", found: others });
+        }
+        let fpr = math::universe_fpr(columns);
+        let size = UniverseSize { capacity: keys.max(1), others, columns, row_bits, fpr_asked, fpr };
+        let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
+        let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        if columns == 0 && first_words != 0 {
+            return Err(DecodeError::Value { field: "words of the first stage", found: first_words });
+        }
+        let (expected, found) = (first_words.saturating_mul(8), 8 * words.len() as u64);
+        let first_words = usize::try_from(first_words).ok().filter(|&first| first <= words.len());
+        let first_words = first_words.ok_or(DecodeError::Length { field: "payload", expected, found })?;
+        let (first, second) = words.as_slice().split_at(first_words);
+        let shape = Shape { row_bits, columns, more: 0 };
+        let first = match columns {
+            0 => None,
+            _ => Some(Retrieval::decode(shape, shard_bits, first)?),
+        };
+        let second = Retrieval::decode(Shape { columns: 1, ..shape }, shard_bits, second)?;
+        // More keys than slots are implied by others only in tiny sets.
+        let most = (2 * second.slots()).min(MAX_BITS);
+        if let Some(found) = frame.header.ones.filter(|&ones| ones > most) {
+            return Err(DecodeError::Value { field: "number of keys", found });
+        }
+        if keys > most || frame.header.ones.is_some_and(|ones| ones != keys) {
+            return Err(DecodeError::Value { field: "keys", found: keys });
+        }
+        Ok(Self { words, first, first_words, second, size, hashing, keys })
+    }
+}
+
+/// How many of the highest bits of a half tell its shard: of the set, for which it is built, and of the others, of which a
+/// shard can have too many to be held at a time.
+fn shard_bits(set: u64, others: u64) -> (u32, u32) {
+    let bits = math::shard_bits(set);
+    (bits, bits.max(math::shard_bits(others)))
+}
+
+impl Filter for Universe {
+    fn hashing(&self) -> Hashing {
+        self.hashing
+    }
+
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.has(digest.a)
+    }
+
+    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
+        let hash = |digests: &[Digest], halves: &mut [u64]| {
+            halves.iter_mut().zip(digests).for_each(|(half, digest)| *half = digest.a);
+        };
+        self.ask(digests, hash, hits);
+    }
+}
+
+impl AnyFilter for Universe {
+    fn family(&self) -> &'static Family {
+        &FAMILY
+    }
+
+    fn layout(&self) -> Option<Layout> {
+        Some(self.layout())
+    }
+
+    fn others(&self) -> Option<u64> {
+        Some(self.others())
+    }
+
+    fn report(&self) -> Report {
+        let slots = self.second.slots().max(1);
+        Report {
+            capacity: self.size.capacity,
+            inserted: Some(self.keys),
+            estimated_len: Some(self.keys as f64),
+            bits: self.bits(),
+            probes: None,
+            fill: (self.keys as f64 / slots as f64).min(1.0),
+            fpr_asked: self.size.fpr_asked,
+            fpr_now: self.fpr(),
+            fpr_at_capacity: self.size.fpr,
+            guarantee: Guarantee::ExactInUniverse,
+        }
+    }
+
+    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
+        out.probing(Probing::Stages);
+        out.counts(Some(self.keys), self.keys);
+        out.params().u64(self.keys).u64(self.size.others).u64(self.first_words as u64);
+        out.params().u32(self.size.columns).u32(self.size.row_bits).u32(self.second.shard_bits).u32(0);
+        out.params().f64(self.size.fpr_asked);
+        out.words(&self.words);
+    }
+
+    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
+        self.contains_all(keys, hits);
+    }
+}

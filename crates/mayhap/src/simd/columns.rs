@@ -1,0 +1,153 @@
+//! Which of the slots that a row picks are set, column by column: an even or an odd number of them.
+
+/// Looks at several columns at a time, with whatever instructions there are.
+pub(crate) trait Parities: Copy {
+    /// Bit i is the parity of the bits of `row` that are set in the window of column i as well. The window is the word
+    /// `low[i]` without its lowest `shift` bits, and as many of those of `high[i]`.
+    fn parities(self, low: &[u64], high: &[u64], shift: u32, row: u64) -> u64;
+}
+
+/// Something to be done with columns, compiled once for each way to look at them. Its `run` is to be inlined.
+pub(crate) trait ColumnWork {
+    /// What comes out.
+    type Output;
+
+    /// Does it.
+    fn run(self, parities: impl Parities) -> Self::Output;
+}
+
+/// Does some work with the best instructions that there are.
+#[inline(always)]
+pub(crate) fn with_parities<W: ColumnWork>(work: W) -> W::Output {
+    #[cfg(target_arch = "x86_64")]
+    if vectors::is_available() {
+        // SAFETY: the instructions were detected.
+        return unsafe { vectors::run(work) };
+    }
+    work.run(Portable)
+}
+
+/// The definition, without any machine's instructions.
+#[derive(Clone, Copy)]
+struct Portable;
+
+impl Parities for Portable {
+    #[inline(always)]
+    fn parities(self, low: &[u64], high: &[u64], shift: u32, row: u64) -> u64 {
+        let window = |(&low, &high): (&u64, &u64)| (low >> shift | high << 1 << (63 - shift)) & row;
+        let parity = |window: u64| u64::from(window.count_ones() & 1);
+        low.iter().zip(high).map(window).rev().fold(0, |all, window| all << 1 | parity(window))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod vectors {
+    use core::arch::x86_64::*;
+
+    use super::{ColumnWork, Parities, Portable};
+
+    #[inline(always)]
+    pub(super) fn is_available() -> bool {
+        #[cfg(feature = "std")]
+        return std::arch::is_x86_feature_detected!("avx2")
+            && std::arch::is_x86_feature_detected!("bmi2")
+            && std::arch::is_x86_feature_detected!("bmi1")
+            && std::arch::is_x86_feature_detected!("popcnt");
+        #[cfg(not(feature = "std"))]
+        return cfg!(all(
+            target_feature = "avx2",
+            target_feature = "bmi2",
+            target_feature = "bmi1",
+            target_feature = "popcnt"
+        ));
+    }
+
+    #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
+    pub(super) fn run<W: ColumnWork>(work: W) -> W::Output {
+        work.run(Avx2(()))
+    }
+
+    /// Exists only where the instructions do: `run` alone makes one.
+    #[derive(Clone, Copy)]
+    pub(super) struct Avx2(());
+
+    impl Parities for Avx2 {
+        #[inline(always)]
+        fn parities(self, low: &[u64], high: &[u64], shift: u32, row: u64) -> u64 {
+            let (low_eights, low_rest) = low.as_chunks();
+            let (high_eights, high_rest) = high.as_chunks();
+            let mut all = Portable.parities(low_rest, high_rest, shift, row);
+            for (low, high) in low_eights.iter().zip(high_eights).rev() {
+                // SAFETY: whoever holds an `Avx2` runs on a processor that has the instructions.
+                all = all << 8 | unsafe { eight(low, high, shift, row) };
+            }
+            all
+        }
+    }
+
+    /// The parities of eight columns.
+    #[inline]
+    #[target_feature(enable = "avx2,bmi2")]
+    fn eight(low: &[u64; 8], high: &[u64; 8], shift: u32, row: u64) -> u64 {
+        let (right, left) = (_mm_cvtsi32_si128(shift as i32), _mm_cvtsi32_si128(64 - shift as i32));
+        let row = _mm256_set1_epi64x(row as i64);
+        let window = |low: &[u64], high: &[u64]| {
+            // SAFETY: both have four words.
+            let (low, high) = unsafe {
+                (_mm256_loadu_si256(low.as_ptr().cast()), _mm256_loadu_si256(high.as_ptr().cast()))
+            };
+            // A shift by 64 gives 0.
+            let window = _mm256_or_si256(_mm256_srl_epi64(low, right), _mm256_sll_epi64(high, left));
+            _mm256_and_si256(window, row)
+        };
+        let (first, second) = (window(&low[..4], &high[..4]), window(&low[4..], &high[4..]));
+        // Each folded to 32 bits, the first four into the even lanes and the others into the odd ones.
+        let first = _mm256_xor_si256(first, _mm256_srli_epi64::<32>(first));
+        let second = _mm256_xor_si256(second, _mm256_slli_epi64::<32>(second));
+        let mut lanes = _mm256_blend_epi32::<0b1010_1010>(first, second);
+        lanes = _mm256_xor_si256(lanes, _mm256_slli_epi32::<16>(lanes));
+        lanes = _mm256_xor_si256(lanes, _mm256_slli_epi32::<8>(lanes));
+        lanes = _mm256_xor_si256(lanes, _mm256_slli_epi32::<4>(lanes));
+        lanes = _mm256_xor_si256(lanes, _mm256_slli_epi32::<2>(lanes));
+        lanes = _mm256_xor_si256(lanes, _mm256_slli_epi32::<1>(lanes));
+        let mixed = _mm256_movemask_ps(_mm256_castsi256_ps(lanes)) as u64;
+        _pext_u64(mixed, 0x55) | _pext_u64(mixed, 0xaa) << 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::Hashing;
+    use alloc::vec::Vec;
+
+    struct Ask<'a>(&'a [u64], &'a [u64], u32, u64);
+
+    impl ColumnWork for Ask<'_> {
+        type Output = u64;
+
+        fn run(self, parities: impl Parities) -> u64 {
+            parities.parities(self.0, self.1, self.2, self.3)
+        }
+    }
+
+    #[test]
+    fn the_best_instructions_find_the_parities_that_a_loop_finds() {
+        let words: Vec<u64> = (0..200u64).map(|i| Hashing::default().digest_of(i).a).collect();
+        for columns in 0..=32 {
+            for shift in 0..64 {
+                let (low, high) =
+                    (&words[shift..shift + columns], &words[100 + shift..100 + shift + columns]);
+                let row = words[shift + columns] | 1;
+                let slot = |i: usize, slot: usize| match shift + slot {
+                    slot @ 0..64 => low[i] >> slot & 1,
+                    slot => high[i] >> (slot - 64) & 1,
+                };
+                let one = |i: usize| (0..64).fold(0, |odd, at| odd ^ (row >> at & slot(i, at)));
+                let expected = (0..columns).fold(0, |all, i| all | one(i) << i);
+                assert_eq!(Ask(low, high, shift as u32, row).run(Portable), expected);
+                assert_eq!(with_parities(Ask(low, high, shift as u32, row)), expected);
+            }
+        }
+    }
+}
