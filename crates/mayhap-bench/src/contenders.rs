@@ -64,6 +64,10 @@ const DLEFT: &str = "mayhap dleft";
 const DLEFT_BATCH: &str = "mayhap dleft batch";
 pub(crate) const LINES: &str = "limit lines";
 pub(crate) const PROBES: &str = "limit probes";
+pub(crate) const TOUCHES: &str = "limit touches";
+pub(crate) const XORF: &str = "xorf BinaryFuse8";
+pub(crate) const JDB_XORF: &str = "jdb_xorf Bf8";
+pub(crate) const JDB_XORF_BATCH: &str = "jdb_xorf Bf8 batch";
 
 /// One row of the tables.
 pub(crate) struct Contender<'k, K> {
@@ -216,6 +220,7 @@ pub(crate) fn table<'k, K: BenchKey + 'k>(task: Task) -> Vec<Contender<'k, K>> {
     table.extend(dleft(task));
     table.extend(spectral(task));
     table.extend(expanding(task, [EXPANDING, "mayhap expanding batch"], GROWN_FROM));
+    table.extend(known(task));
     table.extend(bloom_peers(task));
     table.extend(slot_peers(task));
     table.extend(static_peers(task));
@@ -487,6 +492,95 @@ pub(crate) fn expanding<'k, K: BenchKey + 'k>(
     ]
 }
 
+/// The names of one of our static filters: asked one key at a time, by batches, and built by two threads.
+pub(crate) struct Known {
+    pub(crate) single: &'static str,
+    pub(crate) batch: &'static str,
+    pub(crate) two_threads: &'static str,
+    /// Loads per key, for the limit.
+    pub(crate) touches: u32,
+    /// The bits per key that it must not take more than, at 8 bits of fingerprint and a million keys or more.
+    pub(crate) most_bits: f64,
+    /// How many times the time of the limit a question may take.
+    pub(crate) most_touches: f64,
+}
+
+pub(crate) const FUSE: Known = Known {
+    single: "mayhap fuse",
+    batch: "mayhap fuse batch",
+    two_threads: "mayhap fuse 2 threads",
+    touches: 3,
+    most_bits: 9.02,
+    most_touches: 1.4,
+};
+
+pub(crate) const FUSE_COMPACT: Known = Known {
+    single: "mayhap fuse compact",
+    batch: "mayhap fuse compact batch",
+    two_threads: "mayhap fuse compact 2 threads",
+    touches: 4,
+    most_bits: 8.65,
+    most_touches: 1.4,
+};
+
+/// Our static families.
+pub(crate) const KNOWN: [Known; 2] = [FUSE, FUSE_COMPACT];
+
+/// Our static families: one line here and one in [`KNOWN`] each.
+pub(crate) fn known<'k, K: BenchKey + 'k>(Task { fpr, .. }: Task) -> Vec<Contender<'k, K>> {
+    use mayhap::{Fuse, Layout};
+
+    let fuse = |layout| {
+        let spec = Spec::new().with_fpr(fpr).with_layout(layout);
+        move |keys: &[K], threads| Fuse::build_with(keys, &spec, threads).expect("memory")
+    };
+    let (contains, contains_all) = (|fuse: &Fuse, key: K| fuse.contains(key), Fuse::contains_all::<K>);
+    let mut table = Vec::new();
+    table.extend(one_known(&FUSE, fuse(Layout::Fastest), contains, contains_all, Fuse::size_in_bytes));
+    table.extend(one_known(
+        &FUSE_COMPACT,
+        fuse(Layout::Compact),
+        contains,
+        contains_all,
+        Fuse::size_in_bytes,
+    ));
+    table
+}
+
+fn one_known<'k, K: BenchKey + 'k, F: 'k>(
+    names: &Known,
+    build: impl Fn(&[K], usize) -> F + Copy + 'k,
+    contains: impl Fn(&F, K) -> bool + Copy + 'k,
+    contains_all: impl Fn(&F, &[K], &mut Vec<bool>) + Copy + 'k,
+    bytes: impl Fn(&F) -> u64 + Copy + 'k,
+) -> [Contender<'k, K>; 3] {
+    let bytes = move |filter: &F| Some(bytes(filter));
+    let ask =
+        move |filter: &F, keys: &[K]| count_batches(keys, |batch, hits| contains_all(filter, batch, hits));
+    let role = Role::Ours { floor: TOUCHES };
+    [
+        built(names.single, move |keys| build(keys, 1), contains, bytes).ours(TOUCHES),
+        slices(names.batch, role, move |keys| build(keys, 1), ask, bytes),
+        slices(names.two_threads, role, move |keys| build(keys, 2), ask, bytes),
+    ]
+}
+
+/// As many prefetched loads per key as a static filter has, from as much memory.
+pub(crate) fn touches<'k>(name: &'static str, bytes: u64, touches: u32) -> Contender<'k, u64> {
+    let written = move |_: &[u64]| {
+        let mut words = Words::zeroed(bytes.div_ceil(8)).expect("memory");
+        words.as_mut_slice().fill(0x5555_5555_5555_5555);
+        words
+    };
+    slices(
+        name,
+        Role::Limit,
+        written,
+        move |words, keys| limits::prefetched_touches(words, keys, touches),
+        |words: &Words| Some(words.len() as u64 * 8),
+    )
+}
+
 /// Bloom filters of others.
 fn bloom_peers<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<'k, K>> {
     let n = keys as usize;
@@ -706,7 +800,7 @@ fn static_peers<'k, K: BenchKey + 'k>(Task { fpr, .. }: Task) -> Vec<Contender<'
         };
         vec![
             built(
-                "xorf BinaryFuse8",
+                XORF,
                 |keys| {
                     let filter = xorf::BinaryFuse8::try_from(&*K::numbers(keys)).expect("distinct keys");
                     (filter, foldhash())
@@ -715,13 +809,13 @@ fn static_peers<'k, K: BenchKey + 'k>(Task { fpr, .. }: Task) -> Vec<Contender<'
                 |(filter, _)| Some(filter.len() as u64),
             ),
             built(
-                "jdb_xorf Bf8",
+                JDB_XORF,
                 built_from,
                 |(filter, hasher), key| filter.has_key(key.number(hasher)),
                 |(filter, _)| Some(filter.bytes() as u64),
             ),
             slices(
-                "jdb_xorf Bf8 batch",
+                JDB_XORF_BATCH,
                 Role::Peer,
                 built_from,
                 |(filter, hasher), keys| {

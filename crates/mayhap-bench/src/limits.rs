@@ -5,6 +5,7 @@
 //!   all bits of a key in one line.
 //! - *probes*: the digest and all positions of a classic filter: the floor of its inserts and hits. A miss
 //!   may stop early and go below it.
+//! - *touches*: half a digest and as many loads as a static filter has places: the floor of its questions.
 //!
 //! Lines and probes lie in as many bits as a classic filter of that rate has, in the library's own memory.
 //! Each comes as a plain loop, whose loads the processor overlaps by itself, and in batches with prefetches.
@@ -54,4 +55,9 @@ pub(crate) fn prefetched_lines(words: &Words, keys: &[u64]) -> Option<u64> {
 /// `probes` loads per key, in batches.
 pub(crate) fn prefetched_probes(words: &Words, keys: &[u64], probes: u32) -> Option<u64> {
     Some(limit::touch_probes(words, keys, probes))
+}
+
+/// `touches` loads per key from anywhere, in batches.
+pub(crate) fn prefetched_touches(words: &Words, keys: &[u64], touches: u32) -> u64 {
+    limit::touch_places(words, keys, touches)
 }

@@ -9,6 +9,7 @@ mod contenders;
 mod cuckoo;
 mod growth;
 mod keys;
+mod known;
 mod limits;
 mod machine;
 mod measure;
@@ -70,13 +71,17 @@ fn main() -> Result<()> {
         if options.growth {
             growth::run(&options)?;
         }
+        if options.static_ {
+            known::run(&options)?;
+        }
         return Ok(());
     }
     println!("{}\n", machine::description());
     if options.filters {
         check_names(&options)?;
     }
-    if options.filters || options.cuckoo || options.shifting || options.growth {
+    let own = options.cuckoo || options.shifting || options.growth || options.static_;
+    if options.filters || own {
         memory::run_steady()?;
     }
     if options.threads {

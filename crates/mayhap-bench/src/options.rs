@@ -8,18 +8,19 @@ use crate::Size;
 use crate::keys::Kind;
 
 pub(crate) const USAGE: &str = "\
-usage: mayhap-bench [filters] [cuckoo] [shifting] [growth] [threads] [build-file] [options]
+usage: mayhap-bench [filters] [cuckoo] [shifting] [growth] [static] [threads] [build-file] [options]
 
   filters            filters against their peers and against physical limits
   threads            two threads that fill one filter of 100 million keys, against one
   cuckoo             filters that remove, 10 million u64 keys at 12 bits, and the last percent of inserts
   shifting           shifting filters against classic ones: loads, cache lines, times, right answers
   growth             filters that grew from 1024 keys to 10 million u64 keys, against one made for all of them
+  static             filters of keys that are known, u64 keys at 8 bits of fingerprint, against xorf and jdb_xorf
   build-file         `mayhap build` against `wc -l` and one pass of hashing
                      without any of them, all run
 
-options, for `filters`; for `cuckoo` --repetitions, --csv and --quick, for `growth` also --keys and --fpr; for `shifting`
---repetitions and --quick:
+options, for `filters`; for `cuckoo` --repetitions, --csv and --quick, for `growth` also --keys and --fpr, for `static`
+also --keys; for `shifting` --repetitions and --quick:
   --keys 1M,10M      numbers of keys (100k,1M,10M unless said; 100M takes 10 GB and long)
   --kind u64,url     kinds of keys (both)
   --fpr 1%,0.1%      false-positive rates to ask for (both)
@@ -46,6 +47,7 @@ pub(crate) struct Options {
     pub(crate) cuckoo: bool,
     pub(crate) shifting: bool,
     pub(crate) growth: bool,
+    pub(crate) static_: bool,
     pub(crate) build_file: bool,
     pub(crate) size: Size,
     pub(crate) keys: Vec<u64>,
@@ -64,7 +66,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
     let mut arguments = arguments.into_iter();
     let mut quick = false;
     let (mut filters, mut cuckoo, mut shifting, mut growth) = (false, false, false, false);
-    let (mut threads, mut build_file) = (false, false);
+    let (mut static_, mut threads, mut build_file) = (false, false, false);
     let (mut keys, mut kinds, mut rates, mut only) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut repetitions, mut csv) = (None, None);
     while let Some(argument) = arguments.next() {
@@ -75,6 +77,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             "cuckoo" => cuckoo = true,
             "shifting" => shifting = true,
             "growth" => growth = true,
+            "static" => static_ = true,
             "build-file" => build_file = true,
             "--quick" => quick = true,
             "--list" => return Ok(Command::List),
@@ -99,12 +102,13 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
     if rates.is_empty() {
         rates = vec![0.01, 0.001];
     }
-    let all = !(filters || cuckoo || shifting || growth || threads || build_file);
+    let all = !(filters || cuckoo || shifting || growth || static_ || threads || build_file);
     Ok(Command::Run(Options {
         filters: filters || all,
         cuckoo: cuckoo || all,
         shifting: shifting || all,
         growth: growth || all,
+        static_: static_ || all,
         threads: threads || all,
         build_file: build_file || all,
         size,
@@ -183,6 +187,8 @@ mod tests {
         assert!(read.cuckoo && !read.filters && !read.build_file && !read.growth);
         let read = options("growth --keys 100M");
         assert!(read.growth && read.keys_given && !read.filters && !read.cuckoo);
+        let read = options("static --keys 1M");
+        assert!(read.static_ && read.keys_given && !read.growth && !read.filters);
         let read = options("shifting");
         assert!(read.shifting && !read.cuckoo && !read.filters);
     }

@@ -12,7 +12,7 @@ use crate::machine;
 use crate::measure::{Operation, Row, Rows, Time};
 
 /// `100k`, `10M`, `2500`.
-fn short(number: u64) -> String {
+pub(crate) fn short(number: u64) -> String {
     match number {
         _ if number.is_multiple_of(1_000_000) => format!("{}M", number / 1_000_000),
         _ if number.is_multiple_of(1_000) => format!("{}k", number / 1_000),
@@ -30,7 +30,7 @@ fn heading(Rows { task, .. }: &Rows) -> String {
     format!("{} keys, n = {}, fpr asked {}", task.kind, short(task.keys), percent(task.fpr))
 }
 
-fn middle(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+pub(crate) fn middle(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     median(&mut values.into_iter().collect::<Vec<_>>())
 }
 
@@ -135,6 +135,10 @@ fn print_ratio(row: &Row, other: &Row, operations: &[Operation], of: impl Fn(Ope
 
 pub(crate) fn cpu(row: &Row, operation: Operation) -> Vec<f64> {
     row.times(operation).iter().map(|time| time.cpu).collect()
+}
+
+pub(crate) fn wall(row: &Row, operation: Operation) -> Vec<f64> {
+    row.times(operation).iter().map(|time| time.wall).collect()
 }
 
 /// The median of the ratios of two contenders round by round, so that a slow minute hits both sides.

@@ -121,6 +121,22 @@ fn a_filter_that_grew_is_held_against_one_made_at_once() {
 }
 
 #[test]
+fn static_filters_are_held_against_their_peers() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_mayhap-bench")).args(["static", "--quick"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    for part in [
+        "mayhap fuse 2 threads",
+        "mayhap fuse compact, 10k keys: ",
+        "vs jdb_xorf Bf8 batch",
+        "prefetched loads",
+    ] {
+        assert!(text.contains(part), "{part} is missing:\n{text}");
+    }
+}
+
+#[test]
 fn an_unknown_contender_is_named() {
     let output = Command::new(env!("CARGO_BIN_EXE_mayhap-bench"))
         .args(["filters", "--only", "sbff"])

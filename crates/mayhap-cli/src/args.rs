@@ -9,7 +9,7 @@ use memchr::memmem::Finder;
 use crate::cmd;
 use crate::input::Inputs;
 use crate::keys::{self, Delimiter, JsonPath, Kind, Selector};
-use crate::progress::Progress;
+use crate::progress::{Progress, Unit};
 use crate::report;
 use crate::secret::SecretArgs;
 
@@ -84,12 +84,20 @@ impl Common {
 
     /// A progress bar for reading these inputs.
     pub(crate) fn progress(&self, what: &'static str, inputs: &Inputs) -> Progress {
-        let wanted = match (self.progress, self.no_progress || self.quiet) {
+        Progress::new(self.wants_progress(), what, Unit::Bytes, inputs.total_bytes())
+    }
+
+    /// A progress bar for work on so many keys.
+    pub(crate) fn progress_of_keys(&self, what: &'static str, keys: u64) -> Progress {
+        Progress::new(self.wants_progress(), what, Unit::Keys, Some(keys))
+    }
+
+    fn wants_progress(&self) -> Option<bool> {
+        match (self.progress, self.no_progress || self.quiet) {
             (true, _) => Some(true),
             (_, true) => Some(false),
             _ => None,
-        };
-        Progress::new(wanted, what, inputs.total_bytes())
+        }
     }
 
     /// A word to the user on standard error.

@@ -6,6 +6,7 @@ mod cmd;
 mod distinct;
 mod input;
 mod keys;
+mod known_keys;
 mod numbers;
 mod progress;
 mod report;

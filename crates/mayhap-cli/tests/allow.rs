@@ -225,3 +225,15 @@ fn what_cannot_be_is_refused() {
     folder.mayhap("build -o g --as u64 --allow bad -").input("2\n").run().ends(2).says("bad: line 2: ");
     assert_eq!(folder.names(), ["bad", "f", "keys"]);
 }
+
+#[test]
+fn a_universe_needs_no_exceptions() {
+    let folder = Folder::new();
+    folder.write("keys", "a\n");
+    folder.write("all", "a\nb\nc\n");
+    folder.write("good", "b\n");
+    folder.mayhap("build -o f --universe all --allow good keys").run().ends(2).says_only(
+        "mayhap: --allow: all keys of --universe that are not in the set are answered no, exactly; put these among them",
+    );
+    assert_eq!(folder.names(), ["all", "good", "keys"]);
+}

@@ -219,3 +219,16 @@ fn what_makes_no_sense_is_refused() {
         .says_only("mayhap: f: is both the key file and the file to write");
     assert_eq!(folder.names(), ["keys"]);
 }
+
+#[test]
+fn static_families_and_universes_are_keyed_too() {
+    let folder = Folder::new();
+    folder.write("keys", lines("key-", 500));
+    folder.write("others", lines("other-", 1000));
+    for options in ["--smallest", "--static", "--universe others"] {
+        folder.mayhap(&format!("build --keyed --key-file secret -o f {options} keys")).run().ends(0);
+        assert_eq!(folder.mayhap("info --json f").run().json()["keyed"], true);
+        folder.mayhap("check -c f --key-file secret keys").run().ends(0).prints("500\n");
+        folder.mayhap("check -c f keys").run().ends(2);
+    }
+}

@@ -26,6 +26,13 @@ pub enum StoreError {
         /// What is wrong with it.
         source: DecodeError,
     },
+    /// The system has no more memory.
+    Memory {
+        /// How much it was asked for.
+        bytes: u64,
+        /// The system's word.
+        source: io::Error,
+    },
 }
 
 impl StoreError {
@@ -45,6 +52,12 @@ impl fmt::Display for StoreError {
         match self {
             Self::Io { path, doing, source } => write!(f, "{}: cannot {doing}: {source}", path.display()),
             Self::Decode { path, source } => write!(f, "{}: {source}", path.display()),
+            Self::Memory { bytes, source } => {
+                write!(
+                    f,
+                    "{bytes} bytes of memory for digests were asked for and not granted: {source}; hold fewer in memory"
+                )
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 //! - [`write()`] a filter. The name always means a whole file: the old one or the new one.
 //! - [`update`] a filter under a lock: small files are replaced, large ones of a family that can are
 //!   changed where they lie.
-//! - [`Spool`] digests whose number is not known yet.
+//! - [`Spool`] digests whose number is not known yet, and [`DigestSpool`] those of a static filter, in bounded memory.
 //!
 //! ```
 //! use mayhap::{Bloom, Filter};
@@ -24,8 +24,10 @@ mod error;
 mod file;
 mod lock;
 mod map;
+mod shards;
 mod spool;
 
 pub use error::StoreError;
 pub use file::{Access, Checked, Opened, UpdateError, decode, open, open_sealed, update, write};
+pub use shards::{DigestSpool, LEAST_SPOOL_BYTES, Sorter};
 pub use spool::Spool;

@@ -221,12 +221,12 @@ fn a_keyed_filter_can_be_looked_at_without_its_secret() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("f");
     let secret = mayhap::Secret::new([7; 16]);
-    let mut bloom =
-        Bloom::from_spec(&Spec::sized(1000, 0.01).with_hashing(Hashing::Keyed(secret))).unwrap();
+    let mut bloom = Bloom::from_spec(&Spec::sized(1000, 0.01).with_hashing(Hashing::Keyed(secret))).unwrap();
     bloom.extend((0..500).map(key));
     write(&path, &bloom).unwrap();
     for access in BOTH {
-        let (sealed, opened) = (open_sealed(&path, access).unwrap(), open(&path, access, Some(&secret)).unwrap());
+        let (sealed, opened) =
+            (open_sealed(&path, access).unwrap(), open(&path, access, Some(&secret)).unwrap());
         assert_eq!(sealed.filter.report(), opened.filter.report());
         assert_eq!((sealed.key_id, opened.key_id), (Some(secret.id()), Some(secret.id())));
         assert_eq!(sealed.checked, opened.checked);

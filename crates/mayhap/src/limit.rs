@@ -42,3 +42,26 @@ pub fn touch_probes<K: Key>(words: &Words, keys: &[K], probes: u32) -> u64 {
     });
     sum
 }
+
+/// The same for `touches` cache lines per key that have nothing to do with each other: what a filter of as many places
+/// cannot avoid.
+pub fn touch_places<K: Key>(words: &Words, keys: &[K], touches: u32) -> u64 {
+    let words = words.as_slice();
+    let places = |half: u64| {
+        let mut state = half;
+        (0..touches).map(move |_| {
+            let place = reduce(state, words.len() as u64) as usize;
+            state = state.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            place
+        })
+    };
+    let mut sum = 0u64;
+    let hash = |keys: &[K], halves: &mut [u64]| K::halves(keys, &Hashing::default(), halves);
+    let ahead = |_: &u64, half: u64| places(half).for_each(|place| prefetch(words, place));
+    pipeline(&mut sum, keys, hash, true, ahead, |sum, halves| {
+        for &half in halves {
+            *sum = places(half).fold(*sum, |sum, place| sum.wrapping_add(words[place]));
+        }
+    });
+    sum
+}

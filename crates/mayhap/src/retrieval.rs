@@ -21,7 +21,7 @@
 use alloc::vec::Vec;
 
 use crate::batch;
-use crate::bits::Words;
+use crate::bits::{GrowingWords, Words};
 use crate::error::{BuildError, DecodeError, SpecError};
 use crate::math;
 use crate::probing::{PHI, reduce};
@@ -184,29 +184,7 @@ pub(crate) struct Retrieval {
 }
 
 impl Retrieval {
-    /// Puts solved shards together: blocks and buckets of all of them, words of zeros behind the last block, and the
-    /// directory.
-    pub(crate) fn of(shape: Shape, solved: Vec<Solved>) -> Result<(Self, Words), BuildError> {
-        let shard_bits = solved.len().ilog2();
-        let parts: u64 = solved.iter().map(|part| part.words.len() as u64).sum();
-        let length = parts + Self::behind(&shape, shard_bits);
-        let mut words = Words::zeroed(length).map_err(SpecError::from)?;
-        let (mut rest, mut shards, mut at) = (words.as_mut_slice(), Vec::with_capacity(solved.len()), 0);
-        let mut directory = Vec::with_capacity(solved.len() * DIRECTORY_WORDS);
-        for part in solved {
-            let (own, behind) = rest.split_at_mut(part.words.len());
-            own.copy_from_slice(part.words.as_slice());
-            rest = behind;
-            let (layers, end) = part.plan.laid_out(&shape, at);
-            shards.push(layers);
-            at = end;
-            directory.extend(part.plan.directory());
-        }
-        rest[Self::padding(&shape)..].copy_from_slice(&directory);
-        Ok((Self { shape, shard_bits, shards }, words))
-    }
-
-    /// Words of zeros that may be read behind the last block.
+    /// Words of zeros behind the last block, which questions read. Up to seven words of the directory are read over too.
     fn padding(shape: &Shape) -> usize {
         shape.columns as usize + 1
     }
@@ -292,6 +270,47 @@ impl Retrieval {
     }
 }
 
+/// Solved shards, one behind the other: blocks and buckets of all of them, then words of zeros, which may be read behind the
+/// last block, and the directory.
+#[derive(Debug)]
+pub(crate) struct Joined {
+    shape: Shape,
+    words: GrowingWords,
+    shards: Vec<[Layer; MOST_LAYERS]>,
+    directory: Vec<u64>,
+}
+
+impl Joined {
+    /// For 2^bits shards of so many keys.
+    pub(crate) fn new(shape: Shape, keys: u64, bits: u32) -> Self {
+        let count = 1u64 << bits;
+        let mean = keys >> bits;
+        // Where fewer keys are bumped than usual there are fewer words.
+        let words = math::ribbon_words(mean + 6 * mean.isqrt(), shape.row_bits, shape.columns, shape.more);
+        let room = words.saturating_mul(count).saturating_add(Retrieval::behind(&shape, bits));
+        let words = if count == 1 { GrowingWords::default() } else { GrowingWords::with_room(room) };
+        Self { shape, words, shards: Vec::with_capacity(count as usize), directory: Vec::new() }
+    }
+
+    /// Puts the next shard behind those that are there.
+    pub(crate) fn append(&mut self, part: &Solved) -> Result<(), SpecError> {
+        let (layers, _) = part.plan.laid_out(&self.shape, self.words.len() as u64);
+        self.words.append(part.words.as_slice())?;
+        self.shards.push(layers);
+        self.directory.extend(part.plan.directory());
+        Ok(())
+    }
+
+    /// All words, and what their directory tells.
+    pub(crate) fn finish(mut self) -> Result<(Retrieval, Words), SpecError> {
+        self.words.append_zeros(Retrieval::padding(&self.shape))?;
+        self.words.append(&self.directory)?;
+        let retrieval =
+            Retrieval { shape: self.shape, shard_bits: self.shards.len().ilog2(), shards: self.shards };
+        Ok((retrieval, self.words.finish()))
+    }
+}
+
 /// Where the value of a key is: in the first of the layers that does not bump it.
 #[inline(always)]
 fn spot(shape: &Shape, layers: &[Layer; MOST_LAYERS], words: &[u64], half: u64, bits: u32) -> Spot {
@@ -320,15 +339,20 @@ impl Spot {
     /// Asks for its cache lines.
     #[inline(always)]
     fn prefetch<const WIDE: bool>(&self, words: &[u64]) {
-        let blocks = if WIDE { 3 } else { 2 };
-        let (first, len) = (self.word as usize, blocks * usize::from(self.columns));
-        for word in (0..len).step_by(8) {
-            simd::prefetch(words, first + word);
+        let (first, columns) = (self.word as usize, usize::from(self.columns));
+        let last = first + if WIDE { 3 } else { 2 } * columns;
+        // Few columns are in two lines, or in three if they begin anywhere.
+        simd::prefetch(words, first);
+        simd::prefetch(words, first + columns);
+        simd::prefetch(words, last);
+        if WIDE || columns > 8 {
+            for word in (first + 8..last).step_by(8) {
+                simd::prefetch(words, word);
+            }
         }
-        simd::prefetch(words, first + len.saturating_sub(1));
     }
 
-    /// The value, and how many bits it has; `None` if no key is where this one would be. Never fails for words and
+    /// The value, and how many of its lowest bits count; `None` if no key is where this one would be. Never fails for words and
     /// layers that belong together.
     #[inline(always)]
     fn value<const WIDE: bool>(&self, words: &[u64], by: impl Parities) -> Option<(u64, u32)> {
@@ -336,12 +360,12 @@ impl Spot {
             return None;
         }
         let (columns, shift, row) = (usize::from(self.columns), self.shift.into(), row_of(self.hash));
-        let words = &words[self.word as usize..];
-        let (low, high) = words[..2 * columns].split_at(columns);
-        let mut value = by.parities(low, high, shift, row[0] | 1);
+        let low = &words[self.word as usize..];
+        let high = &low[columns..];
+        let mut value = by.parities(low, high, columns, shift, row[0] | 1);
         if WIDE {
-            let last = &words[columns + usize::from(self.behind)..][..columns];
-            value ^= by.parities(high, last, shift, row[1]);
+            let last = &high[usize::from(self.behind)..];
+            value ^= by.parities(high, last, columns, shift, row[1]);
         }
         Some((value, self.columns.into()))
     }
@@ -511,7 +535,8 @@ impl Solved {
     /// Keeps those of the shard's halves for which what is stored is what it `should` be.
     pub(crate) fn retain(&self, shape: &Shape, bits: u32, should: impl Should, halves: &mut Vec<u64>) {
         let mut words = self.words.as_slice().to_vec();
-        words.resize(words.len() + Retrieval::padding(shape), 0);
+        // Those that a directory has are read over too.
+        words.resize(words.len() + Retrieval::padding(shape) + DIRECTORY_WORDS, 0);
         let (layers, _) = self.plan.laid_out(shape, 0);
         let work = Retain { shape, layers: &layers, words: &words, bits, should, halves };
         with_parities(work);
@@ -846,11 +871,13 @@ mod tests {
         let tries = tries.expect("one of three seeds") as u64;
         assert_eq!(blocks, math::ribbon_last_blocks(100_000, 128, tries));
         let solved = Solved { plan: Plan(alloc::vec![(seed, blocks)]), words: copied(&words), keys: 100_000 };
-        let (retrieval, words) = Retrieval::of(shape, alloc::vec![solved]).unwrap();
+        let mut joined = Joined::new(shape, 100_000, 0);
+        joined.append(&solved).unwrap();
+        let (retrieval, words) = joined.finish().unwrap();
         for &half in &keys {
             let spot = retrieval.spot::<true>(words.as_slice(), half);
             let (value, _) = with_parities(Value::<true>(&spot, words.as_slice())).unwrap();
-            assert_eq!(value as u32, half.value(spot.hash) & 0xff);
+            assert_eq!(value as u32 & 0xff, half.value(spot.hash) & 0xff);
         }
     }
 

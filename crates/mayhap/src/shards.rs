@@ -11,6 +11,7 @@ use core::mem;
 use crate::error::BuildError;
 #[cfg(feature = "std")]
 use crate::hash::{Hashing, Key};
+use crate::math;
 
 /// The first halves of digests, by their highest bits.
 pub trait DigestShards: Sync {
@@ -35,6 +36,100 @@ pub trait DigestShards: Sync {
 pub const fn shard_of(half: u64, bits: u32) -> u64 {
     // In two steps, for 0 bits.
     half >> 1 >> (63 - bits)
+}
+
+/// What building a shard takes at most for each of its keys, besides the part of the filter that comes of it: in bytes, for
+/// each thread. Every family that is made of shards keeps to it.
+pub const WORKING_BYTES: u64 = 36;
+
+/// How many threads build 2^bits shards, if so many may: one for four shards, so that what they work with is at most
+/// [`WORKING_BYTES`] for every fourth key. Two always, if there are two shards.
+#[must_use]
+pub fn most_threads(bits: u32, threads: usize) -> usize {
+    let shards = 1usize << bits;
+    threads.min((shards / 4).max(2)).min(shards).max(1)
+}
+
+/// The most working memory of a build from so many keys, in bytes, without the filter and without the source.
+#[must_use]
+pub fn working_bytes(keys: u64, threads: usize) -> u64 {
+    let bits = math::shard_bits(keys);
+    let mean = (keys >> bits) as f64;
+    // Six deviations: more in one of a million shards is rarer than one in a thousand.
+    let shard = if bits == 0 { mean } else { mean + 6.0 * libm::sqrt(mean) };
+    most_threads(bits, threads) as u64 * WORKING_BYTES * (shard as u64 + 64)
+}
+
+/// Builds each of 2^bits shards by one of so many threads, each of which has a workspace, and hands what comes of them to
+/// `join`, in the order of the shards. The first error ends it.
+pub(crate) fn built_in_order<W, P: Send>(
+    bits: u32,
+    threads: usize,
+    workspace: impl Fn() -> W + Sync,
+    build: impl Fn(&mut W, u64) -> Result<P, BuildError> + Sync,
+    mut join: impl FnMut(P) -> Result<(), BuildError> + Send,
+) -> Result<(), BuildError> {
+    #[cfg(feature = "std")]
+    if most_threads(bits, threads) > 1 {
+        return built_in_parallel(bits, most_threads(bits, threads), workspace, build, join);
+    }
+    let _ = threads;
+    let mut workspace = workspace();
+    (0..1u64 << bits).try_for_each(|shard| join(build(&mut workspace, shard)?))
+}
+
+/// Each thread takes the next shard that nobody has.
+#[cfg(feature = "std")]
+fn built_in_parallel<W, P: Send>(
+    bits: u32,
+    threads: usize,
+    workspace: impl Fn() -> W + Sync,
+    build: impl Fn(&mut W, u64) -> Result<P, BuildError> + Sync,
+    join: impl FnMut(P) -> Result<(), BuildError> + Send,
+) -> Result<(), BuildError> {
+    use core::sync::atomic::{AtomicU64, Ordering};
+    use std::collections::BTreeMap;
+    use std::sync::{Mutex, PoisonError};
+
+    /// What was built before its turn waits.
+    struct InOrder<P, J> {
+        next: u64,
+        waiting: BTreeMap<u64, P>,
+        join: J,
+    }
+
+    let next = AtomicU64::new(0);
+    let in_order = Mutex::new(InOrder { next: 0, waiting: BTreeMap::new(), join });
+    let step = |workspace: &mut W, shard| {
+        let part = build(workspace, shard)?;
+        let mut in_order = in_order.lock().unwrap_or_else(PoisonError::into_inner);
+        in_order.waiting.insert(shard, part);
+        let InOrder { next, waiting, join } = &mut *in_order;
+        while let Some(part) = waiting.remove(next) {
+            join(part)?;
+            *next += 1;
+        }
+        Ok(())
+    };
+    let work = || {
+        let mut workspace = workspace();
+        loop {
+            let shard = next.fetch_add(1, Ordering::Relaxed);
+            if shard >> bits != 0 {
+                return Ok(());
+            }
+            if let Err(error) = step(&mut workspace, shard) {
+                // Nobody needs to go on.
+                next.store(1 << bits, Ordering::Relaxed);
+                return Err(error);
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let mut joined = handles.into_iter().map(|handle| handle.join());
+        joined.try_for_each(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
 }
 
 /// Halves in memory, in shards from the start.
@@ -160,54 +255,4 @@ impl DigestShards for Vec<u64> {
         halves.extend(self.iter().filter(|&&half| shard_of(half, bits) == shard));
         Ok(())
     }
-}
-
-/// Builds every shard, by so many threads: each takes the next one that nobody has. In the order of the shards.
-pub(crate) fn built<P: Send>(
-    bits: u32,
-    threads: usize,
-    build: impl Fn(u64) -> Result<P, BuildError> + Sync,
-) -> Result<Vec<P>, BuildError> {
-    #[cfg(feature = "std")]
-    if threads > 1 && bits > 0 {
-        return built_in_parallel(bits, threads, build);
-    }
-    let _ = threads;
-    (0..1u64 << bits).map(build).collect()
-}
-
-#[cfg(feature = "std")]
-fn built_in_parallel<P: Send>(
-    bits: u32,
-    threads: usize,
-    build: impl Fn(u64) -> Result<P, BuildError> + Sync,
-) -> Result<Vec<P>, BuildError> {
-    use core::sync::atomic::{AtomicU64, Ordering};
-
-    let next = AtomicU64::new(0);
-    let work = || {
-        let mut parts = Vec::new();
-        loop {
-            let shard = next.fetch_add(1, Ordering::Relaxed);
-            if shard >> bits != 0 {
-                return Ok(parts);
-            }
-            match build(shard) {
-                Ok(part) => parts.push((shard, part)),
-                Err(error) => {
-                    // Nobody needs to go on.
-                    next.store(1 << bits, Ordering::Relaxed);
-                    return Err(error);
-                }
-            }
-        }
-    };
-    let parts: Result<Vec<Vec<(u64, P)>>, BuildError> = std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let joined = handles.into_iter().map(|handle| handle.join());
-        joined.map(|parts| parts.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    });
-    let mut parts: Vec<(u64, P)> = parts?.into_iter().flatten().collect();
-    parts.sort_unstable_by_key(|(shard, _)| *shard);
-    Ok(parts.into_iter().map(|(_, part)| part).collect())
 }

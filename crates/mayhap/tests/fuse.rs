@@ -241,3 +241,34 @@ fn keyed_filters_need_their_secret() {
     assert!(holds_all(&Fuse::from_bytes_keyed(&bytes, &secret).unwrap(), &keys));
     assert_eq!(fuse.hashing(), Hashing::Keyed(secret));
 }
+
+/// STA-1: keys in shards and all keys in one filter give the same answers for all of them, and threads do not show.
+fn sta_1(count: u64, shard_bits: u32) {
+    let keys = keys(count, 9);
+    let spec = asked(8, Layout::Fastest);
+    let build = |threads| Fuse::build_with(&keys, &spec, threads).unwrap();
+    assert_eq!(mayhap::math::shard_bits(count), shard_bits);
+    let one = build(1);
+    assert!(holds_all(&one, &keys) && one.keys() == count);
+    for threads in [2, 8] {
+        assert!(build(threads).to_bytes() == one.to_bytes(), "{threads} threads");
+    }
+    // As many keys as one shard has, in one: it holds the same ones.
+    let whole = Fuse::build_with(&keys[..1_500_000], &spec, 1).unwrap();
+    assert!(holds_all(&whole, &keys[..1_500_000]) && mayhap::math::shard_bits(1_500_000) == 0);
+    for fuse in [&one, &whole] {
+        let measured = admitted(fuse, 1_000_000);
+        assert!(measured.agrees_with(1.0 / 256.0, 0.0, 5.0), "{measured:?}");
+    }
+}
+
+#[test]
+fn sta_1_shards_hold_what_one_filter_holds() {
+    sta_1(3_300_000, 1);
+}
+
+#[test]
+#[ignore = "slow: 26 million keys in 16 shards"]
+fn sta_1_sixteen_shards() {
+    sta_1(26_000_000, 4);
+}

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
-use mayhap::family::{Make, MakeFromDigests};
+use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
-use mayhap::shards::MemoryShards;
 use mayhap::spec::{DEFAULT_FPR, EXPANDING_CAPACITY};
 use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Insertion, Layout, Spec, SpecError, family};
 use mayhap_store::Spool;
@@ -20,6 +19,7 @@ use crate::args::{Common, KeyArgs};
 use crate::distinct::Distinct;
 use crate::input::{Buffer, Inputs};
 use crate::keys::{Kind, Selector};
+use crate::known_keys;
 use crate::numbers;
 use crate::report;
 use crate::secret::{ForBuild, SecretArgs};
@@ -31,7 +31,7 @@ use crate::secret::{ForBuild, SecretArgs};
 /// afterwards by `mayhap fold`, without its keys.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap build -o bad.mayhap blocklist.txt.gz\n  \
-zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  mayhap build --smallest -p 0.1% -o shipped.mayhap known.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
+zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  zcat huge.gz | mayhap build --static --memory 512MiB -o known.mayhap\n  mayhap build --smallest -p 0.1% -o shipped.mayhap known.txt\n  mayhap build --universe issued.txt -o revoked.mayhap revoked.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
 pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -100,6 +100,15 @@ pub(crate) struct Args {
     /// The keys are all there, and bits count more than speed: the family ribbon
     #[arg(long, conflicts_with_all = ["family", "exact", "fastest", "counts", "removable", "grow", "static_"])]
     smallest: bool,
+    /// The keys of FILE are all others that will be asked for, or all keys that there are: no answer about any of them is
+    /// wrong. The family universe; -p is then the rate of keys that are in neither [default: as it comes]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["exact", "fastest", "counts", "removable", "grow", "static_", "smallest", "label"])]
+    universe: Option<PathBuf>,
+    /// Build with at most so much memory, such as 512MiB, for hashed keys, filter and all; keys beyond it go to temporary
+    /// files (TMPDIR). For families that are made of all keys at once: --static,
+    /// --smallest, --universe [default: as much as it takes]
+    #[arg(long, value_name = "SIZE", value_parser = numbers::size, allow_hyphen_values = true)]
+    memory: Option<u64>,
     /// How it is laid out, if the family has a choice: compact or fastest [default: compact, of cuckoo, fuse and ribbon
     /// fastest]
     #[arg(long, value_name = "NAME", value_parser = layout_name, conflicts_with = "exact")]
@@ -174,6 +183,7 @@ impl Args {
             None if !self.label.is_empty() => Choice::Family(&mayhap::filters::spatial::FAMILY),
             None if self.static_ => Choice::Family(&mayhap::filters::fuse::FAMILY),
             None if self.smallest => Choice::Family(&mayhap::filters::ribbon::FAMILY),
+            None if self.universe.is_some() => Choice::Family(&mayhap::filters::universe::FAMILY),
             None if self.grow => Choice::Family(&mayhap::filters::expanding::FAMILY),
             None if self.removable => Choice::Family(&mayhap::filters::cuckoo::FAMILY),
             None if self.exact && self.keys.kind == Kind::U64 => Choice::Integers,
@@ -226,6 +236,8 @@ impl Args {
         }
         match self.fpr {
             Some(fpr) => spec.with_fpr(fpr),
+            // Of keys that nobody knows there is a rate without asking for one.
+            None if self.universe.is_some() => spec,
             None if self.bits.is_none() => spec.with_fpr(DEFAULT_FPR),
             None => spec,
         }
@@ -243,7 +255,8 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
 fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     let inputs = args.keys.inputs(&args.files);
     let mut selector = args.keys.selector();
-    let files = args.files.iter().chain(args.label.iter().map(|(_, file)| file)).chain(&args.allow);
+    let files = args.files.iter().chain(args.label.iter().map(|(_, file)| file));
+    let files = files.chain(&args.universe).chain(&args.allow);
     if let Some(path) = files.into_iter().find(|path| is_same_file(path, &args.output)) {
         return Err(anyhow!("{}: is both a file with keys and the file to write", path.display()));
     }
@@ -259,12 +272,18 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     if args.foldable {
         need_foldable(&args.choice())?;
     }
+    if args.memory.is_some() {
+        need_known_keys(&args.choice())?;
+    }
     if let Choice::Family(family) = args.choice() {
         need_labels(args, family)?;
     }
     // Nonsense is refused before a long input is read.
     if let Choice::Family(family) = args.choice() {
-        match (family.plan)(&args.spec(1_000_000)) {
+        need_universe(args, family)?;
+        let spec = args.spec(1_000_000);
+        let spec = if args.universe.is_some() { spec.with_others(1_000_000) } else { spec };
+        match (family.plan)(&spec) {
             // Whether the bits are enough depends on the number of keys, which is not known yet.
             Err(SpecError::Unreachable { .. }) if args.capacity.is_none() => {}
             plan => drop(plan?),
@@ -282,9 +301,33 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
             let spool = hash_all(&inputs, &selector, Hashing::Integer, common)?;
             integers(args, spool, None)?
         }
-        Choice::Family(Family { make: Make::FromDigests(make), .. }) => {
-            let spool = hash_all(&inputs, &selector, args.hashing, common)?;
-            of_known_keys(args, *make, spool, common)?
+        Choice::Family(family @ Family { make: Make::FromDigests(make), .. }) => {
+            let bytes = |spec: &Spec| Ok((family.plan)(spec)?.bits.div_ceil(8));
+            let source = (&inputs, &selector);
+            known_keys::build(
+                *make,
+                bytes,
+                |keys| args.spec(keys),
+                args.hashing,
+                args.memory,
+                source,
+                common,
+            )?
+        }
+        Choice::Family(family @ Family { make: Make::Within(make), .. }) => {
+            let universe = args.universe.as_slice();
+            let universe = args.keys.inputs(universe);
+            let bytes = |spec: &Spec| Ok((family.plan)(spec)?.bits.div_ceil(8));
+            let source = (&inputs, &universe, &selector);
+            known_keys::build_within(
+                *make,
+                bytes,
+                |keys| args.spec(keys),
+                args.hashing,
+                args.memory,
+                source,
+                common,
+            )?
         }
         Choice::Family(family) if !args.label.is_empty() => labelled(args, family, &selector, common)?,
         Choice::Family(Family { make: Make::OfTwo(_), name, .. }) => {
@@ -354,6 +397,11 @@ fn read_allowed(args: &Args, common: &Common) -> Result<Option<Arc<Allowed>>> {
         ));
     }
     let Some(path) = &args.allow else { return Ok(None) };
+    if args.universe.is_some() {
+        return Err(anyhow!(
+            "--allow: all keys of --universe that are not in the set are answered no, exactly; put these among them"
+        ));
+    }
     let labelled: Vec<PathBuf> = args.label.iter().map(|(_, file)| file.clone()).collect();
     let files = if labelled.is_empty() { &args.files } else { &labelled };
     allow::check_stdin(path, files)?;
@@ -468,6 +516,48 @@ fn need_foldable(choice: &Choice) -> Result<()> {
     let others: Vec<_> =
         FAMILIES.iter().filter(|family| family.can.folds).map(|family| family.name).collect();
     Err(anyhow!("{family} cannot fold; build the filter with --family {}", others.join(" or ")))
+}
+
+/// Both parts of a universe are needed, or none.
+fn need_universe(args: &Args, family: &Family) -> Result<()> {
+    let is_stream = |path: &Path| path == Path::new("-");
+    let keys_stream = args.files.is_empty() || args.files.iter().any(|path| is_stream(path));
+    if keys_stream && args.universe.as_deref().is_some_and(is_stream) {
+        return Err(anyhow!(
+            "the keys and --universe cannot both be standard input; name a file for one of them"
+        ));
+    }
+    match (&args.universe, family.make) {
+        (None, Make::Within(_)) => Err(anyhow!(
+            "the family {} tells the keys of a set from all others that there are; name a file of those with --universe",
+            family.name
+        )),
+        (Some(_), Make::Within(_)) | (None, _) => Ok(()),
+        (Some(_), _) => Err(anyhow!(
+            "--universe is for the family {}, not for {}; leave --family out",
+            mayhap::filters::universe::FAMILY.name,
+            family.name
+        )),
+    }
+}
+
+fn is_of_known_keys(family: &Family) -> bool {
+    matches!(family.make, Make::FromDigests(_) | Make::Within(_))
+}
+
+fn need_known_keys(choice: &Choice) -> Result<()> {
+    let name = match choice {
+        Choice::Family(family) if is_of_known_keys(family) => return Ok(()),
+        Choice::Family(family) => family.name,
+        Choice::Integers => "exact",
+    };
+    let others = FAMILIES.iter().filter(|family| is_of_known_keys(family));
+    let others: Vec<_> = others.map(|family| family.name).collect();
+    Err(anyhow!(
+        "--memory is for families that are made of all keys at once ({}); the memory of the family {name} follows from \
+         -n and -p",
+        others.join(", ")
+    ))
 }
 
 fn need_doubling(choice: &Choice) -> Result<()> {
@@ -611,22 +701,6 @@ fn count_all(spool: Spool) -> Result<HashMap<Digest, u64>> {
         anyhow::Ok(())
     })?;
     Ok(counts)
-}
-
-/// A filter of all keys at once. Only the halves of their digests are kept.
-fn of_known_keys(
-    args: &Args,
-    make: MakeFromDigests,
-    spool: Spool,
-    common: &Common,
-) -> Result<Box<dyn AnyFilter>> {
-    let keys = spool.len();
-    let mut shards = MemoryShards::new(mayhap::math::shard_bits(keys));
-    spool.drain(|digests| {
-        shards.extend(digests.iter().map(|digest| digest.a));
-        anyhow::Ok(())
-    })?;
-    Ok(make(&args.spec(keys), &shards, common.threads())?)
 }
 
 fn from_spool(spec: &Spec, family: &'static Family, spool: Spool) -> Result<Box<dyn AnyFilter>> {

@@ -86,6 +86,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             "fpr_now": report.fpr_now,
             "fpr_at_capacity": report.fpr_at_capacity,
             "over_capacity": report.over_capacity(),
+            "others": filter.others(),
             "guarantee": report.guarantee.text(),
             "hash": hashing.name(),
             "seed": seed,
@@ -172,6 +173,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     } else {
         pairs.push(("fill", report::percent(report.fill)));
     }
+    pairs.extend(filter.others().map(|others| ("known others", report::grouped(others))));
     pairs.extend(doublings.map(|Doublings { made, planned }| {
         ("doublings", format!("{made}; the rate is kept through {planned}"))
     }));

@@ -54,7 +54,12 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         None if exact => None,
         None => Some(ask_random(filter, claimed)),
     };
-    let agrees = absent.is_none_or(|absent| absent.trials == 0 || absent.agrees_with(claimed, 0.0, SIGMAS));
+    // Of keys of its universe fewer are admitted than of strangers: none.
+    let may_be_less = filter.report().guarantee == Guarantee::ExactInUniverse;
+    let agrees = absent.is_none_or(|absent| {
+        let is_less = may_be_less && absent.rate().is_some_and(|rate| rate <= claimed);
+        absent.trials == 0 || is_less || absent.agrees_with(claimed, 0.0, SIGMAS)
+    });
     let held = missing == 0 && agrees;
 
     let measured = absent.and_then(Proportion::rate);

@@ -7,6 +7,7 @@ mod bytes;
 mod cells;
 mod counted_buckets;
 mod counters;
+mod growing;
 mod overflow;
 #[cfg(feature = "std")]
 mod parts;
@@ -26,6 +27,7 @@ pub(crate) use counted_buckets::{
 };
 pub use counters::Width;
 pub(crate) use counters::{Counters, CountersMut, CountersRef};
+pub(crate) use growing::GrowingWords;
 #[cfg(feature = "std")]
 pub(crate) use parts::Parts;
 pub use resize::{overlap, resized};

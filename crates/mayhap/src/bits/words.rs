@@ -80,6 +80,15 @@ impl Words {
         }
     }
 
+    /// Forgets all words behind the first `len`, if they are in memory of their own: for somebody who knows afterwards only
+    /// how many were needed.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        match &mut self.0 {
+            Storage::Own(memory) => memory.truncate(len),
+            Storage::Shared(_) | Storage::InPlace(_) => unreachable!("somebody else's bytes are whole"),
+        }
+    }
+
     /// The words that lie in little-endian bytes; `None` if those are not whole words.
     #[must_use]
     pub fn from_bytes(bytes: Bytes) -> Option<Self> {

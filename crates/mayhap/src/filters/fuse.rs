@@ -39,14 +39,14 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::batch;
-use crate::bits::{Bytes, Words, words_for};
+use crate::bits::{Bytes, GrowingWords, Words, words_for};
 use crate::error::{BuildError, DecodeError, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
 use crate::probing::{Probing, reduce};
-use crate::shards::{DigestShards, shard_of};
-use crate::simd;
+use crate::shards::{DigestShards, built_in_order, shard_of};
+use crate::simd::{self, PHI, Places, Shard, folded};
 use crate::spec::{FuseSize, Layout, MAX_BITS, Plan, Spec};
 use crate::traits::Filter;
 use crate::wire::{Fields, Frame, Summing, Writer};
@@ -90,9 +90,6 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
 /// Filters smaller than this stay in the second-level cache, where prefetching costs more than it brings.
 const PREFETCH_FROM_WORDS: usize = 256 * 1024 / 8;
 
-/// 2^64 divided by the golden ratio, odd.
-const PHI: u64 = 0x9E37_79B9_7F4A_7C15;
-
 /// Words of the directory for each shard.
 const DIRECTORY_WORDS: usize = 3;
 
@@ -102,56 +99,10 @@ const MOST_TRIES: u64 = 64;
 /// So many of them are tried before the filter becomes longer by a segment.
 const SEEDS_PER_SIZE: u64 = 4;
 
-/// Both halves of the product with a constant, folded: all bits of the result depend on many of `word`.
-#[inline(always)]
-const fn folded(word: u64) -> u64 {
-    let product = word as u128 * PHI as u128;
-    product as u64 ^ (product >> 64) as u64
-}
-
-/// Where the keys of a shard lie: arithmetic without memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Shard {
-    seed: u64,
-    /// The number of places that are the first of a key; a multiple of the segment.
-    starts: u64,
-    /// The places of a segment are 2 to this.
-    segment_log: u32,
-    /// Places of all shards before it.
-    offset: u64,
-}
-
-impl Shard {
-    /// For so many keys.
-    fn sized(keys: u64, ways: u32) -> Self {
-        let (segment_log, segments) = math::fuse_segments(keys, ways);
-        Self { seed: 0, starts: segments << segment_log, segment_log, offset: 0 }
-    }
-
-    fn slots(&self, ways: u32) -> u64 {
-        self.starts + (u64::from(ways - 1) << self.segment_log)
-    }
-
-    /// The places of a key among all slots, and its hash. `bits` tell the shard, and say nothing more here.
-    #[inline(always)]
-    fn places<const WAYS: usize>(&self, half: u64, bits: u32) -> ([u64; WAYS], u64) {
-        let hash = folded(half ^ self.seed);
-        let first = reduce(half << bits, self.starts);
-        let segment = 1 << self.segment_log;
-        let mask = segment - 1;
-        let mut places = [first + self.offset; WAYS];
-        for (i, place) in places.iter_mut().enumerate().skip(1) {
-            let turn = if WAYS == 3 { hash >> (18 * (2 - i)) } else { hash >> (16 * (i - 1)) };
-            *place = ((first + i as u64 * segment) ^ (turn & mask)) + self.offset;
-        }
-        (places, hash)
-    }
-}
-
-/// The fingerprint is made of the whole hash; the caller takes as many of the lowest bits as it has.
-#[inline(always)]
-const fn fingerprint(hash: u64) -> u64 {
-    hash ^ hash >> 32
+/// For so many keys.
+fn sized(keys: u64, ways: u32) -> Shard {
+    let (segment_log, segments) = math::fuse_segments(keys, ways);
+    Shard { seed: 0, starts: segments << segment_log, segment_log: segment_log.into(), offset: 0 }
 }
 
 /// A binary fuse filter.
@@ -162,6 +113,8 @@ pub struct Fuse {
     shards: Vec<Shard>,
     /// How many of the highest bits of a half tell its shard.
     shard_bits: u32,
+    /// Each shard has fewer than 2^32 first places.
+    short: bool,
     size: FuseSize,
     hashing: Hashing,
     /// Different halves that it was built of.
@@ -208,30 +161,20 @@ impl Fuse {
     pub fn from_shards(spec: &Spec, source: &dyn DigestShards, threads: usize) -> Result<Self, BuildError> {
         let (mut size, hashing) = (spec.fuse()?, spec.hashed()?);
         let shard_bits = math::shard_bits(source.len());
-        let built = built_shards(source, shard_bits, &size, threads)?;
-        let (mut shards, mut keys, mut slots) = (Vec::with_capacity(built.len()), 0, 0);
-        for part in &built {
-            shards.push(Shard { offset: slots, ..part.shard });
-            // Whole words, whatever the width.
-            slots += part.shard.slots(size.ways).next_multiple_of(64);
-            keys += part.keys;
-        }
-        let bits = slots.checked_mul(size.width.into()).filter(|&bits| bits <= MAX_BITS);
-        let bits = bits.ok_or(SpecError::Bits { asked: u64::MAX, limit: MAX_BITS })?;
-        let mut words = Words::zeroed(words_for(bits) + 1 + (DIRECTORY_WORDS * shards.len()) as u64)
-            .map_err(SpecError::from)?;
-        let mut rest = words.as_mut_slice();
-        for part in built {
-            let (own, behind) = rest.split_at_mut(part.words.len());
-            own.copy_from_slice(part.words.as_slice());
-            rest = behind;
-        }
-        for (entry, shard) in rest[1..].chunks_exact_mut(DIRECTORY_WORDS).zip(&shards) {
-            entry.copy_from_slice(&[shard.seed, shard.starts >> shard.segment_log, shard.segment_log.into()]);
-        }
+        let mut joined = Joined::new(source.len(), shard_bits, &size);
+        built_in_order(
+            shard_bits,
+            threads,
+            Workspace::default,
+            |workspace, shard| workspace.built(source, shard, shard_bits, &size),
+            |part| joined.append(&part, &size),
+        )?;
+        let keys = joined.keys;
+        let (words, shards) = joined.finish()?;
         size.capacity = keys.max(1);
         size.fpr = math::fuse_fpr(size.width, size.capacity);
-        Ok(Self { words, shards, shard_bits, size, hashing, keys })
+        let short = are_short(&shards);
+        Ok(Self { words, shards, shard_bits, short, size, hashing, keys })
     }
 
     /// Whether a key is perhaps in the set. `false` is certain.
@@ -252,18 +195,21 @@ impl Fuse {
         if self.keys == 0 {
             return false;
         }
-        match self.size.ways {
-            3 => self.has_by::<3>(half),
-            _ => self.has_by::<4>(half),
+        match (self.size.ways, self.size.width) {
+            (3, 8) => self.has_by::<3, true>(half),
+            (3, _) => self.has_by::<3, false>(half),
+            (_, 8) => self.has_by::<4, true>(half),
+            _ => self.has_by::<4, false>(half),
         }
     }
 
     #[inline(always)]
-    fn has_by<const WAYS: usize>(&self, half: u64) -> bool {
+    fn has_by<const WAYS: usize, const BYTES: bool>(&self, half: u64) -> bool {
         let shard = &self.shards[shard_of(half, self.shard_bits) as usize];
-        let (places, hash) = shard.places::<WAYS>(half, self.shard_bits);
-        let slots = Slots { words: self.words.as_slice(), width: self.size.width };
-        slots.differ(&places, hash) == 0
+        let (places, fingerprint) = shard.places::<WAYS>(half, self.shard_bits);
+        let width = if BYTES { 8 } else { self.size.width };
+        let slots = Slots { words: self.words.as_slice(), width };
+        slots.differ(&places, fingerprint) == 0
     }
 
     #[inline(always)]
@@ -285,30 +231,39 @@ impl Fuse {
         &self,
         keys: &[K],
         hash: impl Fn(&[K], &mut [u64]),
-        mut hits: &mut [bool],
+        hits: &mut [bool],
     ) {
         let width = if BYTES { 8 } else { self.size.width };
-        let mut slots = Slots { words: self.words.as_slice(), width };
+        let slots = Slots { words: self.words.as_slice(), width };
         let far = slots.words.len() >= PREFETCH_FROM_WORDS;
-        let (shards, bits) = (&*self.shards, self.shard_bits);
-        let place = |keys: &[K], places: &mut [Placed<WAYS>]| {
-            let mut halves = [0; batch::BATCH];
-            let halves = &mut halves[..keys.len()];
-            hash(keys, halves);
-            for (placed, &half) in places.iter_mut().zip(&*halves) {
-                let (places, hash) = shards[shard_of(half, bits) as usize].places::<WAYS>(half, bits);
-                *placed = Placed { places, hash };
+        let answer = |placed: &Places<WAYS>, hits: &mut [bool]| {
+            for (i, hit) in hits.iter_mut().enumerate() {
+                *hit = slots.differ(&placed.places.each_ref().map(|place| place[i]), placed.fingerprints[i])
+                    == 0;
             }
         };
-        let prefetch = |slots: &Slots<'_>, placed: Placed<WAYS>| {
-            placed.places.into_iter().for_each(|place| slots.prefetch(place));
-        };
-        batch::pipeline(&mut slots, keys, place, far, prefetch, |slots, placed| {
-            let own = hits.split_off_mut(..placed.len()).expect("one answer per key");
-            for (hit, placed) in own.iter_mut().zip(placed) {
-                *hit = slots.differ(&placed.places, placed.hash) == 0;
+        // Two batches: the lines of one are on their way while the other is answered.
+        let (mut halves, mut both, mut turn) = ([0; batch::BATCH], [Places::default(); 2], 0);
+        let mut waiting: Option<&mut [bool]> = None;
+        for (keys, hits) in keys.chunks(batch::BATCH).zip(hits.chunks_mut(batch::BATCH)) {
+            hash(keys, &mut halves[..keys.len()]);
+            let few = (&halves, keys.len());
+            simd::place_all(&self.shards, self.shard_bits, self.short, few, &mut both[turn]);
+            if !far {
+                answer(&both[turn], hits);
+                continue;
             }
-        });
+            for places in &both[turn].places {
+                places.iter().for_each(|&place| slots.prefetch(place));
+            }
+            turn = 1 - turn;
+            if let Some(hits) = waiting.replace(hits) {
+                answer(&both[turn], hits);
+            }
+        }
+        if let Some(hits) = waiting {
+            answer(&both[1 - turn], hits);
+        }
     }
 
     /// The different keys that it was built of. (Two keys with the same half digest count as one.)
@@ -424,7 +379,7 @@ impl Fuse {
             let segment_log = u32::try_from(log).ok().filter(|&log| log <= math::MAX_SEGMENT_LOG);
             let shard = segment_log
                 .filter(|_| (1..=MAX_BITS).contains(&segments))
-                .map(|segment_log| Shard { seed, starts: segments << segment_log, segment_log, offset })
+                .map(|log| Shard { seed, starts: segments << log, segment_log: log.into(), offset })
                 .filter(|shard| shard.slots(ways) <= MAX_BITS)
                 .ok_or(DecodeError::Payload { problem: "a directory that no writer gives" })?;
             offset += shard.slots(ways).next_multiple_of(64);
@@ -448,26 +403,19 @@ impl Fuse {
         if keys > offset || frame.header.ones.is_some_and(|ones| ones != keys) {
             return Err(DecodeError::Value { field: "keys", found: keys });
         }
-        Ok(Self { words, shards, shard_bits, size, hashing, keys })
+        let short = are_short(&shards);
+        Ok(Self { words, shards, shard_bits, short, size, hashing, keys })
     }
+}
+
+/// Whether each shard has fewer than 2^32 first places: all that were ever built.
+fn are_short(shards: &[Shard]) -> bool {
+    shards.iter().all(|shard| shard.starts >> 32 == 0)
 }
 
 /// The slots of all shards, each filled up to whole words.
 fn slots_of(shards: &[Shard], ways: u32) -> u64 {
     shards.iter().map(|shard| shard.slots(ways).next_multiple_of(64)).sum()
-}
-
-/// Where a key lies, and what it is compared with.
-#[derive(Clone, Copy, Debug)]
-struct Placed<const WAYS: usize> {
-    places: [u64; WAYS],
-    hash: u64,
-}
-
-impl<const WAYS: usize> Default for Placed<WAYS> {
-    fn default() -> Self {
-        Self { places: [0; WAYS], hash: 0 }
-    }
 }
 
 /// Fingerprints, packed.
@@ -498,8 +446,8 @@ impl Slots<'_> {
 
     /// 0 if the places of a key give its fingerprint.
     #[inline(always)]
-    fn differ<const WAYS: usize>(&self, places: &[u64; WAYS], hash: u64) -> u64 {
-        let all = places.iter().fold(fingerprint(hash), |all, &place| all ^ self.get(place));
+    fn differ<const WAYS: usize>(&self, places: &[u64; WAYS], fingerprint: u64) -> u64 {
+        let all = places.iter().fold(fingerprint, |all, &place| all ^ self.get(place));
         all << (64 - self.width)
     }
 
@@ -516,60 +464,81 @@ struct Part {
     keys: u64,
 }
 
-fn built_shards(
-    source: &dyn DigestShards,
-    bits: u32,
-    size: &FuseSize,
-    threads: usize,
-) -> Result<Vec<Part>, BuildError> {
-    let count = 1u64 << bits;
-    #[cfg(feature = "std")]
-    if threads > 1 && count > 1 {
-        // More threads would need more memory than the shards save.
-        let threads = threads.min(((count / 4) as usize).max(2));
-        return built_in_parallel(source, bits, size, threads);
-    }
-    let _ = threads;
-    let mut workspace = Workspace::default();
-    (0..count).map(|shard| workspace.built(source, shard, bits, size)).collect()
+/// The parts that are there, one behind the other, with room for those that come.
+struct Joined {
+    words: GrowingWords,
+    shards: Vec<Shard>,
+    slots: u64,
+    keys: u64,
 }
 
-/// Each thread takes the next shard that nobody has.
-#[cfg(feature = "std")]
-fn built_in_parallel(
-    source: &dyn DigestShards,
-    bits: u32,
-    size: &FuseSize,
-    threads: usize,
-) -> Result<Vec<Part>, BuildError> {
-    use core::sync::atomic::{AtomicU64, Ordering};
+impl Joined {
+    /// For 2^bits shards of so many keys. One shard gets as much room as it takes, when it comes.
+    fn new(keys: u64, bits: u32, size: &FuseSize) -> Self {
+        let count = 1u64 << bits;
+        let mean = keys >> bits;
+        let typical = sized(mean + 6 * mean.isqrt(), size.ways);
+        // Some shards are found only when they are longer by a segment.
+        let slots = (typical.slots(size.ways) + (1 << typical.segment_log)).next_multiple_of(64);
+        let bits = slots.saturating_mul(count).saturating_mul(size.width.into());
+        let room = words_for(bits) + 1 + DIRECTORY_WORDS as u64 * count;
+        let words = if count == 1 { GrowingWords::default() } else { GrowingWords::with_room(room) };
+        Self { words, shards: Vec::with_capacity(count as usize), slots: 0, keys: 0 }
+    }
 
-    let next = AtomicU64::new(0);
-    let work = || {
-        let (mut workspace, mut parts) = (Workspace::default(), Vec::new());
-        loop {
-            let shard = next.fetch_add(1, Ordering::Relaxed);
-            if shard >> bits != 0 {
-                return Ok(parts);
-            }
-            match workspace.built(source, shard, bits, size) {
-                Ok(part) => parts.push((shard, part)),
-                Err(error) => {
-                    // Nobody needs to go on.
-                    next.store(1 << bits, Ordering::Relaxed);
-                    return Err(error);
-                }
-            }
+    fn append(&mut self, part: &Part, size: &FuseSize) -> Result<(), BuildError> {
+        self.shards.push(Shard { offset: self.slots, ..part.shard });
+        // Whole words, whatever the width.
+        self.slots += part.shard.slots(size.ways).next_multiple_of(64);
+        self.keys += part.keys;
+        let bits = self.slots.checked_mul(size.width.into()).filter(|&bits| bits <= MAX_BITS);
+        bits.ok_or(SpecError::Bits { asked: u64::MAX, limit: MAX_BITS })?;
+        Ok(self.words.append(part.words.as_slice()).map_err(SpecError::from)?)
+    }
+
+    /// All words of the filter: slots, a word of zeros, the directory.
+    fn finish(mut self) -> Result<(Words, Vec<Shard>), SpecError> {
+        self.words.append_zeros(1)?;
+        for shard in &self.shards {
+            self.words.append(&[shard.seed, shard.starts >> shard.segment_log, shard.segment_log])?;
         }
-    };
-    let parts: Result<Vec<Vec<(u64, Part)>>, BuildError> = std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let joined = handles.into_iter().map(|handle| handle.join());
-        joined.map(|parts| parts.unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
-    });
-    let mut parts: Vec<(u64, Part)> = parts?.into_iter().flatten().collect();
-    parts.sort_unstable_by_key(|(shard, _)| *shard);
-    Ok(parts.into_iter().map(|(_, part)| part).collect())
+        Ok((self.words.finish(), self.shards))
+    }
+}
+
+/// Some keys of a shard, and where they lie.
+struct Batch<const WAYS: usize> {
+    shard: Shard,
+    bits: u32,
+    halves: [u64; batch::BATCH],
+    placed: Places<WAYS>,
+}
+
+impl<const WAYS: usize> Batch<WAYS> {
+    fn new(shard: &Shard, bits: u32) -> Self {
+        Self { shard: *shard, bits, halves: [0; batch::BATCH], placed: Places::default() }
+    }
+
+    /// Places at most as many as there is room for.
+    #[inline(always)]
+    fn place(&mut self, halves: impl ExactSizeIterator<Item = u64>) -> (&[u64; batch::BATCH], &Places<WAYS>) {
+        let count = halves.len();
+        self.halves.iter_mut().zip(halves).for_each(|(to, half)| *to = half);
+        let (shards, few) = (core::slice::from_ref(&self.shard), (&self.halves, count));
+        simd::place_all(shards, self.bits, are_short(shards), few, &mut self.placed);
+        (&self.halves, &self.placed)
+    }
+}
+
+/// Asks for what lies at the places of so many keys. The segments that are worked on are larger than the second-level cache.
+#[inline(always)]
+fn prefetch<const WAYS: usize>(keys: &[u64], counts: &[u8], placed: &Places<WAYS>, count: usize) {
+    for i in 0..count {
+        for places in &placed.places {
+            simd::prefetch(keys, places[i] as usize);
+            simd::prefetch(counts, places[i] as usize);
+        }
+    }
 }
 
 /// The memory that building a shard takes, kept from one to the next.
@@ -619,7 +588,7 @@ impl Workspace {
     }
 
     fn solved<const WAYS: usize, S: Slot>(&mut self, bits: u32, width: u32) -> Result<Part, BuildError> {
-        let mut shard = Shard::sized(self.halves.len() as u64, WAYS as u32);
+        let mut shard = sized(self.halves.len() as u64, WAYS as u32);
         let (mut attempt, mut are_different) = (0, false);
         while attempt < MOST_TRIES {
             shard.seed = folded((attempt + 1u64).wrapping_mul(PHI));
@@ -637,7 +606,7 @@ impl Workspace {
                 self.halves.dedup();
             }
             if self.halves.len() < before {
-                shard = Shard::sized(self.halves.len() as u64, WAYS as u32);
+                shard = sized(self.halves.len() as u64, WAYS as u32);
             } else {
                 attempt += 1;
                 // Where a segment has just become longer there is little to spare, and where keys lie first does not
@@ -674,7 +643,8 @@ impl Workspace {
     /// Afterwards `ordered` and `ways` say in which order and from where; if that was possible for all.
     fn peeled<const WAYS: usize>(&mut self, shard: &Shard, bits: u32) -> Result<bool, SpecError> {
         let (len, slots) = (self.halves.len(), shard.slots(WAYS as u32) as usize);
-        enlarge(&mut self.keys, slots)?;
+        // In whole words of the narrowest slots: `assigned` finds them here.
+        enlarge(&mut self.keys, slots.next_multiple_of(64))?;
         enlarge(&mut self.counts, slots.div_ceil(8))?;
         self.keys.as_mut_slice()[..slots].fill(0);
         self.counts.as_mut_slice()[..slots.div_ceil(8)].fill(0);
@@ -686,12 +656,18 @@ impl Workspace {
         let keys = &mut self.keys.as_mut_slice()[..slots];
         let counts: &mut [u8] = &mut bytemuck::cast_slice_mut(self.counts.as_mut_slice())[..slots];
         let mut crowded = false;
-        for &half in &*ordered {
-            for (i, &place) in shard.places::<WAYS>(half, bits).0.iter().enumerate() {
-                keys[place as usize] ^= half;
-                let count = &mut counts[place as usize];
-                *count = count.wrapping_add(4) ^ i as u8;
-                crowded |= *count < 4;
+        let mut batch = Batch::<WAYS>::new(shard, bits);
+        for halves in ordered.chunks(batch::BATCH) {
+            let (_, placed) = batch.place(halves.iter().copied());
+            prefetch(keys, counts, placed, halves.len());
+            for (i, &half) in halves.iter().enumerate() {
+                for (way, places) in placed.places.iter().enumerate() {
+                    let place = places[i] as usize;
+                    keys[place] ^= half;
+                    let count = &mut counts[place];
+                    *count = count.wrapping_add(4) ^ way as u8;
+                    crowded |= *count < 4;
+                }
             }
         }
         // 64 keys at one place, out of fewer than three on average: repeats.
@@ -709,23 +685,30 @@ impl Workspace {
                 tail += usize::from(count >> 2 == 1);
             }
             while head < tail {
-                let place = lone[head] as usize;
-                head += 1;
-                let count = counts[place];
-                if count >> 2 != 1 {
-                    continue;
+                // What is read now is right for as long as the place has one key, which is looked at below.
+                let few = head..tail.min(head + batch::BATCH);
+                let (halves, placed) =
+                    batch.place(lone[few.clone()].iter().map(|&place| keys[place as usize]));
+                prefetch(keys, counts, placed, few.len());
+                for (i, at) in few.clone().enumerate() {
+                    let count = counts[lone[at] as usize];
+                    if count >> 2 != 1 {
+                        continue;
+                    }
+                    let half = halves[i];
+                    ordered[done] = half;
+                    self.ways[done] = count & 3;
+                    done += 1;
+                    for (way, places) in placed.places.iter().enumerate() {
+                        let place = places[i] as usize;
+                        keys[place] ^= half;
+                        let count = &mut counts[place];
+                        *count = count.wrapping_sub(4) ^ way as u8;
+                        lone[tail] = place as u32;
+                        tail += usize::from(*count >> 2 == 1);
+                    }
                 }
-                let half = keys[place];
-                ordered[done] = half;
-                self.ways[done] = count & 3;
-                done += 1;
-                for (i, &place) in shard.places::<WAYS>(half, bits).0.iter().enumerate() {
-                    keys[place as usize] ^= half;
-                    let count = &mut counts[place as usize];
-                    *count = count.wrapping_sub(4) ^ i as u8;
-                    lone[tail] = place as u32;
-                    tail += usize::from(*count >> 2 == 1);
-                }
+                head = few.end;
             }
         }
         Ok(done == len)
@@ -740,19 +723,22 @@ impl Workspace {
     ) -> Result<Words, SpecError> {
         let slots = shard.slots(WAYS as u32).next_multiple_of(64);
         let mask = u64::MAX >> (64 - width);
-        let mut wide = Words::zeroed(words_for(slots * 8 * size_of::<S>() as u64))?;
-        let all: &mut [S] = bytemuck::cast_slice_mut(wide.as_mut_slice());
+        // The keys at the places are not needed any more, and take more than the slots.
+        let all: &mut [S] = &mut bytemuck::cast_slice_mut(self.keys.as_mut_slice())[..slots as usize];
+        all.fill(S::of(0));
         let ordered = &self.ordered.as_slice()[..self.halves.len()];
+        // One key at a time: these slots are few enough for the nearest caches, and batches of places were slower.
         for (&half, &way) in ordered.iter().zip(&self.ways).rev() {
-            let (places, hash) = shard.places::<WAYS>(half, bits);
-            let own = &mut (fingerprint(hash) & mask);
+            let (places, fingerprint) = shard.places::<WAYS>(half, bits);
+            let own = &mut (fingerprint & mask);
             places.iter().for_each(|&place| *own ^= all[place as usize].into());
             all[places[usize::from(way)] as usize] ^= S::of(*own);
         }
-        if cfg!(target_endian = "little") && 8 * size_of::<S>() as u32 == width {
-            return Ok(wide);
-        }
         let mut words = Words::zeroed(words_for(slots * u64::from(width)))?;
+        if cfg!(target_endian = "little") && 8 * size_of::<S>() as u32 == width {
+            bytemuck::cast_slice_mut(words.as_mut_slice()).copy_from_slice(all);
+            return Ok(words);
+        }
         let (mut packed, mut filled, mut next) = (0u128, 0, words.as_mut_slice().iter_mut());
         for &slot in &*all {
             packed |= u128::from(slot.into()) << filled;

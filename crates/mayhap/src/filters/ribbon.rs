@@ -46,7 +46,7 @@ use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
 use crate::probing::Probing;
-use crate::retrieval::{self, Fingerprint, Retrieval, Shape};
+use crate::retrieval::{self, Fingerprint, Joined, Retrieval, Shape};
 use crate::shards::{self, DigestShards};
 use crate::spec::{Layout, MAX_BITS, Plan, RibbonSize, Spec};
 use crate::traits::Filter;
@@ -141,13 +141,22 @@ impl Ribbon {
         let (mut size, hashing) = (spec.ribbon()?, spec.hashed()?);
         let shape = Shape { row_bits: size.row_bits, columns: size.columns, more: size.more };
         let bits = math::shard_bits(source.len());
-        let solved = shards::built(bits, threads, |shard| {
-            let mut halves = Vec::new();
-            source.take(shard, bits, &mut halves)?;
-            retrieval::solved(&shape, halves, bits)
-        })?;
-        let keys = solved.iter().map(|part| part.keys).sum();
-        let (retrieval, words) = Retrieval::of(shape, solved)?;
+        let (mut joined, mut keys) = (Joined::new(shape, source.len(), bits), 0);
+        shards::built_in_order(
+            bits,
+            threads,
+            || (),
+            |(), shard| {
+                let mut halves = Vec::new();
+                source.take(shard, bits, &mut halves)?;
+                retrieval::solved(&shape, halves, bits)
+            },
+            |part| {
+                keys += part.keys;
+                Ok(joined.append(&part)?)
+            },
+        )?;
+        let (retrieval, words) = joined.finish()?;
         size.capacity = u64::max(keys, 1);
         size.fpr = math::ribbon_fpr(size.columns, size.more, size.capacity);
         Ok(Self { words, retrieval, size, hashing, keys })

@@ -38,13 +38,13 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::batch::copy;
-use crate::bits::{Bytes, Words};
+use crate::bits::{Bytes, GrowingWords, Words};
 use crate::error::{BuildError, DecodeError, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
 use crate::probing::Probing;
-use crate::retrieval::{self, Equation, Fingerprint, Retrieval, Shape, Should, Solved};
+use crate::retrieval::{self, Equation, Fingerprint, Joined, Retrieval, Shape, Should, Solved};
 use crate::shards::{self, DigestShards};
 use crate::spec::{Layout, MAX_BITS, MAX_CAPACITY, Plan, Spec, UniverseSize};
 use crate::traits::Filter;
@@ -156,6 +156,7 @@ struct Part {
     first: Option<Solved>,
     second: Solved,
     keys: u64,
+    others: u64,
 }
 
 impl Universe {
@@ -217,7 +218,7 @@ impl Universe {
         let first = Shape { row_bits: size.row_bits, columns: size.columns, more: 0 };
         let second = Shape { columns: 1, ..first };
         let (bits, other_bits) = shard_bits(set.len(), others.len());
-        let parts = shards::built(bits, threads, |shard| {
+        let build = |(): &mut (), shard| {
             let mut halves = Vec::new();
             set.take(shard, bits, &mut halves)?;
             halves.sort_unstable();
@@ -227,12 +228,13 @@ impl Universe {
                 _ => Some(retrieval::solved(&first, halves.clone(), bits)?),
             };
             let mut told: Vec<Told> = halves.iter().map(|&half| Told { half, is_in: true }).collect();
-            let mut in_both = 0;
+            let (mut in_both, mut asked) = (0, 0);
             // The others are many: a part of them at a time, of which the filter leaves few.
             let finer = other_bits - bits;
             for part in shard << finer..(shard + 1) << finer {
                 let mut admitted = Vec::new();
                 others.take(part, other_bits, &mut admitted)?;
+                asked += admitted.len() as u64;
                 if let Some(filter) = &filter {
                     filter.retain(&first, bits, Fingerprint, &mut admitted);
                 }
@@ -246,25 +248,35 @@ impl Universe {
             if in_both > 0 && overlap == Overlap::Refused {
                 return Err(BuildError::Overlap { keys: in_both });
             }
-            Ok(Part {
-                first: filter,
-                second: retrieval::solved(&second, told, bits)?,
-                keys: halves.len() as u64,
-            })
-        })?;
-        let keys = parts.iter().map(|part| part.keys).sum();
-        let (firsts, seconds): (Vec<_>, Vec<_>) =
-            parts.into_iter().map(|part| (part.first, part.second)).unzip();
-        let firsts: Vec<Solved> = firsts.into_iter().flatten().collect();
-        let first = if firsts.is_empty() { None } else { Some(Retrieval::of(first, firsts)?) };
-        let (second, behind) = Retrieval::of(second, seconds)?;
-        let (first, before) = first.unzip();
-        let first_words = before.as_ref().map_or(0, Words::len);
-        let mut words = Words::zeroed((first_words + behind.len()) as u64).map_err(SpecError::from)?;
-        let (own, rest) = words.as_mut_slice().split_at_mut(first_words);
-        own.copy_from_slice(before.as_ref().map_or(&[], |words| words.as_slice()));
-        rest.copy_from_slice(behind.as_slice());
-        size.capacity = u64::max(keys, 1);
+            let second = retrieval::solved(&second, told, bits)?;
+            Ok(Part { first: filter, second, keys: halves.len() as u64, others: asked - in_both })
+        };
+        let admitted = set.len().saturating_add(rest >> first.columns);
+        let mut stages = (Joined::new(first, set.len(), bits), Joined::new(second, admitted, bits));
+        let (mut keys, mut known) = (0, 0);
+        shards::built_in_order(
+            bits,
+            threads,
+            || (),
+            build,
+            |part: Part| {
+                (keys, known) = (keys + part.keys, known + part.others);
+                part.first.map_or(Ok(()), |part| stages.0.append(&part))?;
+                Ok(stages.1.append(&part.second)?)
+            },
+        )?;
+        let (first, before) = match first.columns {
+            0 => (None, Words::default()),
+            _ => stages.0.finish().map(|(first, words)| (Some(first), words))?,
+        };
+        let (second, behind) = stages.1.finish()?;
+        let first_words = before.len();
+        let mut words = GrowingWords::with_room((before.len() + behind.len()) as u64);
+        words.append(before.as_slice()).map_err(SpecError::from)?;
+        drop(before);
+        words.append(behind.as_slice()).map_err(SpecError::from)?;
+        let words = words.finish();
+        (size.capacity, size.others) = (u64::max(keys, 1), known);
         Ok(Self { words, first, first_words, second, size, hashing, keys })
     }
 
@@ -303,7 +315,8 @@ impl Universe {
                 Some(stage) => stage.ask(first, &halves, copy, Fingerprint, hits),
                 None => hits.fill(true),
             }
-            (admitted.clear(), places.clear());
+            admitted.clear();
+            places.clear();
             for (place, hit) in hits.iter().enumerate() {
                 if *hit {
                     admitted.push(halves[place]);

@@ -26,7 +26,7 @@ pub(super) fn is_available() -> bool {
 /// Both halves of the 128-bit products of four words with a constant.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-fn wide_products(words: __m256i, constant: u64) -> (__m256i, __m256i) {
+pub(super) fn wide_products(words: __m256i, constant: u64) -> (__m256i, __m256i) {
     let (low, high) =
         (_mm256_set1_epi64x(constant.cast_signed()), _mm256_set1_epi64x((constant >> 32).cast_signed()));
     let words_high = _mm256_srli_epi64::<32>(words);

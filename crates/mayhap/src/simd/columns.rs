@@ -2,10 +2,14 @@
 
 /// Looks at several columns at a time, with whatever instructions there are.
 pub(crate) trait Parities: Copy {
-    /// Bit i is the parity of the bits of `row` that are set in the window of column i as well. The window is the word
-    /// `low[i]` without its lowest `shift` bits, and as many of those of `high[i]`.
-    fn parities(self, low: &[u64], high: &[u64], shift: u32, row: u64) -> u64;
+    /// Bit i is the parity of the bits of `row` that are set in the window of column i as well, for so many columns; bits
+    /// above them are anything. The window is the word `low[i]` without its lowest `shift` bits, and as many of those of
+    /// `high[i]`. Both have words up to the next multiple of [`AT_ONCE`] columns.
+    fn parities(self, low: &[u64], high: &[u64], columns: usize, shift: u32, row: u64) -> u64;
 }
+
+/// Columns that are looked at together.
+pub(crate) const AT_ONCE: usize = 8;
 
 /// Something to be done with columns, compiled once for each way to look at them. Its `run` is to be inlined.
 pub(crate) trait ColumnWork {
@@ -33,10 +37,10 @@ struct Portable;
 
 impl Parities for Portable {
     #[inline(always)]
-    fn parities(self, low: &[u64], high: &[u64], shift: u32, row: u64) -> u64 {
+    fn parities(self, low: &[u64], high: &[u64], columns: usize, shift: u32, row: u64) -> u64 {
         let window = |(&low, &high): (&u64, &u64)| (low >> shift | high << 1 << (63 - shift)) & row;
         let parity = |window: u64| u64::from(window.count_ones() & 1);
-        low.iter().zip(high).map(window).rev().fold(0, |all, window| all << 1 | parity(window))
+        low[..columns].iter().zip(high).map(window).rev().fold(0, |all, window| all << 1 | parity(window))
     }
 }
 
@@ -44,7 +48,7 @@ impl Parities for Portable {
 mod vectors {
     use core::arch::x86_64::*;
 
-    use super::{ColumnWork, Parities, Portable};
+    use super::{AT_ONCE, ColumnWork, Parities};
 
     #[inline(always)]
     pub(super) fn is_available() -> bool {
@@ -73,13 +77,13 @@ mod vectors {
 
     impl Parities for Avx2 {
         #[inline(always)]
-        fn parities(self, low: &[u64], high: &[u64], shift: u32, row: u64) -> u64 {
-            let (low_eights, low_rest) = low.as_chunks();
-            let (high_eights, high_rest) = high.as_chunks();
-            let mut all = Portable.parities(low_rest, high_rest, shift, row);
-            for (low, high) in low_eights.iter().zip(high_eights).rev() {
+        fn parities(self, low: &[u64], high: &[u64], columns: usize, shift: u32, row: u64) -> u64 {
+            let groups = columns.div_ceil(AT_ONCE);
+            let (low, high) = (&low.as_chunks().0[..groups], &high.as_chunks().0[..groups]);
+            let mut all = 0;
+            for (low, high) in low.iter().zip(high).rev() {
                 // SAFETY: whoever holds an `Avx2` runs on a processor that has the instructions.
-                all = all << 8 | unsafe { eight(low, high, shift, row) };
+                all = all << AT_ONCE | unsafe { eight(low, high, shift, row) };
             }
             all
         }
@@ -87,8 +91,8 @@ mod vectors {
 
     /// The parities of eight columns.
     #[inline]
-    #[target_feature(enable = "avx2,bmi2")]
-    fn eight(low: &[u64; 8], high: &[u64; 8], shift: u32, row: u64) -> u64 {
+    #[target_feature(enable = "avx2")]
+    fn eight(low: &[u64; AT_ONCE], high: &[u64; AT_ONCE], shift: u32, row: u64) -> u64 {
         let (right, left) = (_mm_cvtsi32_si128(shift as i32), _mm_cvtsi32_si128(64 - shift as i32));
         let row = _mm256_set1_epi64x(row as i64);
         let window = |low: &[u64], high: &[u64]| {
@@ -110,8 +114,8 @@ mod vectors {
         lanes = _mm256_xor_si256(lanes, _mm256_slli_epi32::<4>(lanes));
         lanes = _mm256_xor_si256(lanes, _mm256_slli_epi32::<2>(lanes));
         lanes = _mm256_xor_si256(lanes, _mm256_slli_epi32::<1>(lanes));
-        let mixed = _mm256_movemask_ps(_mm256_castsi256_ps(lanes)) as u64;
-        _pext_u64(mixed, 0x55) | _pext_u64(mixed, 0xaa) << 4
+        let in_order = _mm256_permutevar8x32_epi32(lanes, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+        _mm256_movemask_ps(_mm256_castsi256_ps(in_order)) as u64
     }
 }
 
@@ -121,23 +125,22 @@ mod tests {
     use crate::hash::Hashing;
     use alloc::vec::Vec;
 
-    struct Ask<'a>(&'a [u64], &'a [u64], u32, u64);
+    struct Ask<'a>(&'a [u64], &'a [u64], usize, u32, u64);
 
     impl ColumnWork for Ask<'_> {
         type Output = u64;
 
         fn run(self, parities: impl Parities) -> u64 {
-            parities.parities(self.0, self.1, self.2, self.3)
+            parities.parities(self.0, self.1, self.2, self.3, self.4) & ((1 << self.2) - 1)
         }
     }
 
     #[test]
     fn the_best_instructions_find_the_parities_that_a_loop_finds() {
-        let words: Vec<u64> = (0..200u64).map(|i| Hashing::default().digest_of(i).a).collect();
+        let words: Vec<u64> = (0..300u64).map(|i| Hashing::default().digest_of(i).a).collect();
         for columns in 0..=32 {
             for shift in 0..64 {
-                let (low, high) =
-                    (&words[shift..shift + columns], &words[100 + shift..100 + shift + columns]);
+                let (low, high) = (&words[shift..], &words[100 + shift..]);
                 let row = words[shift + columns] | 1;
                 let slot = |i: usize, slot: usize| match shift + slot {
                     slot @ 0..64 => low[i] >> slot & 1,
@@ -145,8 +148,8 @@ mod tests {
                 };
                 let one = |i: usize| (0..64).fold(0, |odd, at| odd ^ (row >> at & slot(i, at)));
                 let expected = (0..columns).fold(0, |all, i| all | one(i) << i);
-                assert_eq!(Ask(low, high, shift as u32, row).run(Portable), expected);
-                assert_eq!(with_parities(Ask(low, high, shift as u32, row)), expected);
+                assert_eq!(Ask(low, high, columns, shift as u32, row).run(Portable), expected);
+                assert_eq!(with_parities(Ask(low, high, columns, shift as u32, row)), expected);
             }
         }
     }

@@ -28,8 +28,8 @@ pub(crate) struct Memory {
 enum Source {
     /// Nothing: there are no words.
     None,
-    /// The allocator, with [`layout`].
-    Heap,
+    /// The allocator, with the [`layout`] of so many words.
+    Heap { words: usize },
     /// The system. The map is held so that it ends with the memory.
     #[cfg(all(feature = "std", target_os = "linux"))]
     Map { _held: memmap2::MmapMut },
@@ -63,7 +63,7 @@ impl Memory {
         }
         // SAFETY: the layout's size is not 0.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) }.cast())?;
-        Some(Self { start, len, source: Source::Heap })
+        Some(Self { start, len, source: Source::Heap { words: len } })
     }
 
     /// The words.
@@ -79,6 +79,12 @@ impl Memory {
         // SAFETY: as above; the borrow is exclusive.
         unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
+
+    /// Forgets all words behind the first `len`. Nothing moves and nothing is given back: of words that were never touched
+    /// the system has given none.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
 }
 
 /// No words.
@@ -90,7 +96,9 @@ impl Default for Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        if let (Source::Heap, Some(layout)) = (&self.source, layout(self.len)) {
+        if let Source::Heap { words } = self.source
+            && let Some(layout) = layout(words)
+        {
             // SAFETY: it was allocated with this layout, and this is its end.
             unsafe { dealloc(self.start.as_ptr().cast(), layout) }
         }
@@ -188,6 +196,18 @@ mod tests {
             let memory = Memory::join(parts);
             assert_eq!(memory.as_slice().as_ptr().addr(), address);
             assert!(memory.as_slice().iter().enumerate().all(|(i, &word)| word == (i / words) as u64));
+        }
+    }
+
+    #[test]
+    fn what_is_cut_off_is_forgotten() {
+        for len in [100, 1 << 20] {
+            let mut memory = Memory::zeroed(len).unwrap();
+            memory.as_mut_slice().fill(7);
+            for (asked, left) in [(len + 1, len), (50, 50), (60, 50), (0, 0)] {
+                memory.truncate(asked);
+                assert!(memory.as_slice().len() == left && memory.as_slice().iter().all(|&word| word == 7));
+            }
         }
     }
 

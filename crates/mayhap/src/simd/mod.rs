@@ -17,6 +17,7 @@ mod neon;
 mod portable;
 pub(crate) mod probes;
 mod ranks;
+mod segments;
 
 pub(crate) use blocks::{Part, Single, place};
 pub(crate) use cells::any_of_four;
@@ -26,6 +27,7 @@ pub(crate) use memory::MemoryPart;
 pub(crate) use memory::{AtomicMemory, Memory};
 pub(crate) use portable::{line_mask, split_mask};
 pub(crate) use ranks::{Ranks, Work, with_ranks};
+pub(crate) use segments::{PHI, Places, Shard, folded, place_all};
 
 use crate::hash::{Digest, xxh3_of_word};
 use crate::math::BlockShape;
