@@ -33,7 +33,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Dedup(cmd::dedup::Args),
-    Build(cmd::build::Args),
+    Build(Box<cmd::build::Args>),
     Add(cmd::add::Args),
     Remove(cmd::remove::Args),
     Check(cmd::check::Args),

@@ -57,7 +57,7 @@ pub(crate) fn build_within(
     let spec = spec(set.len());
     let mut threads = common.threads();
     if let Some(memory) = memory {
-        let others_held = 8 * others.len() >> math::shard_bits(others.len());
+        let others_held = (8 * others.len()) >> math::shard_bits(others.len());
         let shard = set.len() >> math::shard_bits(set.len());
         let working = WITHIN_BYTES * (shard + 64) + 2 * others_held;
         let filter = filter_bytes(&spec.with_others(others.len()))?;

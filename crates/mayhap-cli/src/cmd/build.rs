@@ -119,8 +119,11 @@ pub(crate) struct Args {
     /// Hash with this seed; only filters of the same seed merge
     #[arg(long, value_name = "SEED", value_parser = numbers::seed, default_value = "0")]
     seed: u64,
-    /// Hash under a new random secret, for keys that an opponent may choose. It is written to OUTPUT.key, or to the file
-    /// of --key-file, for its owner alone; nothing answers without it
+    /// Hash under a new random secret, for keys that an opponent may choose; it is in OUTPUT.key
+    ///
+    /// The secret comes from the generator of the operating system, and is written for its owner alone to OUTPUT.key, or to
+    /// the file of --key-file if there is none yet. A file that is there is used with --key-file, and never overwritten.
+    /// Nothing answers without the secret: keep it.
     #[arg(long, conflicts_with = "seed")]
     keyed: bool,
     #[command(flatten)]
@@ -128,8 +131,11 @@ pub(crate) struct Args {
     /// How keys become digests: by the seed or the secret.
     #[arg(skip)]
     hashing: Hashing,
-    /// Exceptions: the keys of FILE are answered no, exactly, as long as they are not added. A key that is in the set as
-    /// well is an error
+    /// Exceptions: the keys of FILE are answered no, exactly
+    ///
+    /// Known false positives, or whatever must not be taken for a key of the set. They are selected from FILE as the keys
+    /// are; a key that is in the set as well is an error. A later `mayhap add` of one drops the exception. Each takes 16
+    /// bytes.
     #[arg(long, value_name = "FILE")]
     allow: Option<PathBuf>,
     /// Print what was built as JSON
