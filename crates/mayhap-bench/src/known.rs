@@ -5,7 +5,7 @@
 
 use anyhow::Result;
 
-use crate::contenders::{self, JDB_XORF, JDB_XORF_BATCH, KNOWN, Known, Task, XORF};
+use crate::contenders::{self, FUSE, JDB_XORF, JDB_XORF_BATCH, KNOWN, Known, KnownFloor, Task, XORF};
 use crate::keys::{KeySet, Kind};
 use crate::measure::{self, Operation, Plan, Row, Rows};
 use crate::options::Options;
@@ -30,8 +30,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         table.retain(|contender| is_ours(contender.name) || is_peer(contender.name));
         // As much memory as the filter with so many places takes.
         for (touches, name) in LIMITS {
-            let known =
-                KNOWN.iter().find(|known| known.touches == touches).expect("a filter of so many places");
+            let floor = KnownFloor::Touches(touches);
+            let known = KNOWN.iter().find(|known| known.floor == floor).expect("a filter of so many places");
             let bytes = (keys as f64 * known.most_bits / 8.0) as u64;
             table.push(contenders::touches(name, bytes, touches));
         }
@@ -56,8 +56,12 @@ fn against_peers(known: &Known, rows: &Rows) {
     let row = |name: &str| rows.rows.iter().find(|row| row.name == name).expect("in the table");
     let [single, batch, two] = known.names().map(row);
     let [xorf, jdb, jdb_batch] = [XORF, JDB_XORF, JDB_XORF_BATCH].map(row);
-    let (_, limit) = LIMITS.into_iter().find(|(touches, _)| *touches == known.touches).expect("one of them");
-    let limit = row(limit);
+    let floor = match known.floor {
+        KnownFloor::Touches(touches) => {
+            LIMITS.into_iter().find(|(some, _)| *some == touches).expect("one of them").1
+        }
+        KnownFloor::Fuse => FUSE.batch,
+    };
     let (keys, bits) = (report::short(rows.task.keys), batch.bits_per_key.unwrap_or(f64::NAN));
     println!("{}, {keys} keys: {bits:.3} bits per key (bar {})", known.single, known.most_bits);
     let built = |row: &Row| report::middle(report::wall(row, Operation::Insert)).unwrap_or(f64::NAN);
@@ -83,7 +87,6 @@ fn against_peers(known: &Known, rows: &Rows) {
             println!("  {how:6} vs {name:20} hit {hit:5.2}x  miss {miss:5.2}x");
         }
     }
-    let [hit, miss] = times(batch, limit);
-    let most = known.most_touches;
-    println!("  batch, times {} prefetched loads: hit {hit:.2}  miss {miss:.2} (bar {most})", known.touches);
+    let [hit, miss] = times(batch, row(floor));
+    println!("  batch, times {floor}: hit {hit:.2}  miss {miss:.2} (bar {})", known.most_times);
 }
