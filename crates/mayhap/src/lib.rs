@@ -38,6 +38,7 @@
 //! | keys of any kind, their number unknown | [`Scalable`] | grows, and keeps its rate |
 //! | a stream without end: was it among the last W? | [`Windowed`] | forgets older keys; 20.4 bits per key at 1% |
 //! | keys of whom nobody knows how many | [`Expanding`] | doubles as they come, and keeps its rate and its speed |
+//! | one of these, and keys that it must not admit | [`except`] | denies them exactly, for 128 bits each |
 //!
 //! # The road of a key
 //!
@@ -60,6 +61,7 @@ extern crate std;
 mod batch;
 pub mod bits;
 pub mod error;
+pub mod exceptions;
 pub mod family;
 pub mod filters;
 pub mod hash;
@@ -76,7 +78,10 @@ pub mod traits;
 pub mod wire;
 
 pub use error::{BuildError, DecodeError, Error, FoldError, Full, Limit, Mismatch, SpecError};
-pub use family::{AnyFilter, Combine, Doublings, Family, Report, Slots, combine, encode, encode_with};
+pub use exceptions::except;
+pub use family::{
+    AnyFilter, Combine, Doublings, Exceptions, Family, Report, Slots, combine, encode, encode_with,
+};
 pub use filters::blocked::{AtomicBlocked, Blocked};
 pub use filters::bloom::{AtomicBloom, Bloom, Measured};
 pub use filters::counting::Counting;
