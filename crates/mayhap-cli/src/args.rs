@@ -11,6 +11,7 @@ use crate::input::Inputs;
 use crate::keys::{self, Delimiter, JsonPath, Kind, Selector};
 use crate::progress::{Progress, Unit};
 use crate::report;
+use crate::secret::SecretArgs;
 
 /// Is this key in the set? "No", or "mayhap".
 ///
@@ -32,7 +33,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Dedup(cmd::dedup::Args),
-    Build(cmd::build::Args),
+    Build(Box<cmd::build::Args>),
     Add(cmd::add::Args),
     Remove(cmd::remove::Args),
     Check(cmd::check::Args),
@@ -138,6 +139,9 @@ pub(crate) struct KeyArgs {
     /// Take compressed input as it is
     #[arg(long)]
     no_decompress: bool,
+    /// Whether a command needs the numbers of all records for its messages.
+    #[arg(skip)]
+    pub(crate) numbered: bool,
 }
 
 fn field(text: &str) -> Result<usize, String> {
@@ -169,6 +173,7 @@ impl KeyArgs {
             trim: self.trim,
             ignore_case: self.ignore_case,
             kind: self.kind,
+            allowed: None,
         }
     }
 
@@ -178,7 +183,7 @@ impl KeyArgs {
             paths: paths.to_vec(),
             terminator: self.terminator(),
             decompress: !self.no_decompress,
-            numbered: self.selector().can_fail(),
+            numbered: self.numbered || self.selector().can_fail(),
         }
     }
 }
@@ -189,6 +194,8 @@ pub(crate) struct OpenArgs {
     /// Read and check the whole file instead of mapping it
     #[arg(long, action = ArgAction::SetTrue)]
     pub(crate) no_mmap: bool,
+    #[command(flatten)]
+    pub(crate) secret: SecretArgs,
 }
 
 impl OpenArgs {
@@ -196,6 +203,6 @@ impl OpenArgs {
     pub(crate) fn open(&self, path: &std::path::Path) -> anyhow::Result<mayhap_store::Opened> {
         use mayhap_store::Access;
         let access = if self.no_mmap { Access::Read } else { Access::Map };
-        Ok(mayhap_store::open(path, access, None)?)
+        self.secret.open(path, |secret| mayhap_store::open(path, access, secret))
     }
 }

@@ -1,10 +1,13 @@
 //! From a record to the bytes of its key: column, JSON field, trimming, case, kind.
 
+use std::sync::Arc;
+
 use anyhow::{Result, anyhow, bail};
 use mayhap::{Digest, Hashing};
 use memchr::memmem::Finder;
 use serde_json::Value;
 
+use crate::allow::Allowed;
 use crate::input::Chunk;
 
 /// The text between columns. A name of its own, since `Vec` on a command line means repetition.
@@ -43,6 +46,8 @@ pub(crate) struct Selector {
     pub(crate) trim: bool,
     pub(crate) ignore_case: bool,
     pub(crate) kind: Kind,
+    /// Keys that must not come.
+    pub(crate) allowed: Option<Arc<Allowed>>,
 }
 
 impl Selector {
@@ -90,14 +95,14 @@ impl Selector {
         out.clear();
         if self.is_whole_record() {
             out.extend(chunk.records().map(|record| hashing.digest(record)));
-            return Ok(());
+        } else {
+            let mut scratch = Vec::new();
+            for (index, record) in chunk.records().enumerate() {
+                let key = self.key(record, &mut scratch).map_err(|e| e.context(chunk.place(index)))?;
+                out.push(hashing.digest(key));
+            }
         }
-        let mut scratch = Vec::new();
-        for (index, record) in chunk.records().enumerate() {
-            let key = self.key(record, &mut scratch).map_err(|e| e.context(chunk.place(index)))?;
-            out.push(hashing.digest(key));
-        }
-        Ok(())
+        self.allowed.as_ref().map_or(Ok(()), |allowed| allowed.refuse(chunk, out))
     }
 }
 

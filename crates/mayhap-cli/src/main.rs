@@ -1,5 +1,6 @@
 //! The `mayhap` command: is this key in the set? "No", or "mayhap".
 
+mod allow;
 mod args;
 mod cmd;
 mod distinct;
@@ -9,6 +10,7 @@ mod known_keys;
 mod numbers;
 mod progress;
 mod report;
+mod secret;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -43,3 +43,12 @@ fn the_shell_example_does_what_its_comments_say() {
     assert!(text.ends_with("https://example.org/\nhttps://example.net/\n"), "{text}");
     assert!(errors.contains("bloom with 2 keys"), "{errors}");
 }
+
+#[test]
+fn the_example_with_exceptions_does_what_its_comments_say() {
+    let files = "printf '%s\\n' good.example > allow.txt; printf '%s\\n' evil.example > block.txt\n";
+    let (text, errors) = run(&format!("{files}{}ls\n", example("--keyed")));
+    let names = "allow.txt\nbad.mayhap\nbad.mayhap.key\nblock.txt\n";
+    assert_eq!(text, format!("evil.example\ngood.example\n{names}"));
+    assert!(errors.contains("--allow: 1 keys are answered no, exactly"), "{errors}");
+}

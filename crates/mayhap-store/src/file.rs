@@ -8,7 +8,7 @@ use std::path::Path;
 use mayhap::bits::Bytes;
 use mayhap::registry::{self, FAMILIES, METADATA};
 use mayhap::wire::{Flags, Frame, Header, MAX_HEADER, PAGE, Summing, Verify, mark_writing};
-use mayhap::{AnyFilter, DecodeError, Secret, encode, encode_with};
+use mayhap::{AnyFilter, DecodeError, Hashing, Secret, encode, encode_with};
 
 use crate::error::StoreError;
 use crate::lock;
@@ -53,6 +53,8 @@ pub struct Opened {
     pub checked: Checked,
     /// The metadata section, to be kept when the file is written again.
     pub metadata: Option<Bytes>,
+    /// The id of the secret that its keys are hashed under, if it is keyed.
+    pub key_id: Option<u64>,
 }
 
 impl fmt::Debug for Opened {
@@ -66,6 +68,29 @@ impl fmt::Debug for Opened {
 /// # Errors
 /// [`StoreError`] names the file, and what the system or the decoder says.
 pub fn open(path: &Path, access: Access, secret: Option<&Secret>) -> Result<Opened, StoreError> {
+    open_by(path, access, |frame| frame.hashing(secret))
+}
+
+/// Opens a filter file for a look at it, without the secret if it is keyed: what the filter reports of itself is true,
+/// but its answers are those of another secret and mean nothing.
+///
+/// # Errors
+/// As [`open`], but for the secret.
+pub fn open_sealed(path: &Path, access: Access) -> Result<Opened, StoreError> {
+    open_by(path, access, |frame| match frame.hashing(None) {
+        Err(DecodeError::SecretNeeded { .. }) => Ok(Hashing::Keyed(Secret::new([0; 16]))),
+        hashing => hashing,
+    })
+}
+
+/// How the hashing of a file is made a working one.
+type Unlock<'a> = &'a dyn Fn(&Frame) -> Result<Hashing, DecodeError>;
+
+fn open_by(
+    path: &Path,
+    access: Access,
+    unlock: impl Fn(&Frame) -> Result<Hashing, DecodeError>,
+) -> Result<Opened, StoreError> {
     let mut file = File::open(path).map_err(StoreError::io(path, "open"))?;
     let metadata = file.metadata().map_err(StoreError::io(path, "look at"))?;
     if metadata.is_dir() {
@@ -74,7 +99,7 @@ pub fn open(path: &Path, access: Access, secret: Option<&Secret>) -> Result<Open
     lock::shared(&file);
     if access == Access::Map && metadata.is_file() && metadata.len() > 0 {
         let bytes = Bytes::shared(map(&file).map_err(StoreError::io(path, "map"))?);
-        let opened = decode(&bytes, Verify::Header, secret).map_err(StoreError::decode(path));
+        let opened = decode_by(&bytes, Verify::Header, &unlock).map_err(StoreError::decode(path));
         // By itself the lock would last as long as the map, and keep every writer waiting for us.
         lock::release(&file);
         return opened;
@@ -91,7 +116,7 @@ pub fn open(path: &Path, access: Access, secret: Option<&Secret>) -> Result<Open
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(StoreError::io(path, "read"))?;
-    decode(&bytes.into(), Verify::All, secret).map_err(StoreError::decode(path))
+    decode_by(&bytes.into(), Verify::All, &unlock).map_err(StoreError::decode(path))
 }
 
 /// Makes a filter of a whole file's bytes.
@@ -99,8 +124,13 @@ pub fn open(path: &Path, access: Access, secret: Option<&Secret>) -> Result<Open
 /// # Errors
 /// [`DecodeError`] says what is wrong with them.
 pub fn decode(bytes: &Bytes, verify: Verify, secret: Option<&Secret>) -> Result<Opened, DecodeError> {
+    decode_by(bytes, verify, &|frame| frame.hashing(secret))
+}
+
+fn decode_by(bytes: &Bytes, verify: Verify, unlock: Unlock<'_>) -> Result<Opened, DecodeError> {
     let mut frame = Frame::parse(bytes, verify)?;
-    let hashing = frame.hashing(secret)?;
+    let hashing = unlock(&frame)?;
+    let stored = frame.header.hashing;
     let checked = match frame.header.flags {
         flags if flags.contains(Flags::WRITING) => Checked::Interrupted,
         flags if flags.contains(Flags::UNSUMMED) => Checked::Unsummed,
@@ -109,7 +139,7 @@ pub fn decode(bytes: &Bytes, verify: Verify, secret: Option<&Secret>) -> Result<
     };
     let filter = registry::decode(&mut frame, hashing)?;
     let metadata = frame.sections.into_iter().find(|(id, _)| *id == METADATA).map(|(_, bytes)| bytes);
-    Ok(Opened { filter, checked, metadata })
+    Ok(Opened { filter, checked, metadata, key_id: stored.is_keyed().then_some(stored.key_id) })
 }
 
 /// Writes a filter to a file. Whatever happens, the name means the old file or the whole new one.

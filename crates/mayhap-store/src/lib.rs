@@ -28,6 +28,6 @@ mod shards;
 mod spool;
 
 pub use error::StoreError;
-pub use file::{Access, Checked, Opened, UpdateError, decode, open, update, write};
+pub use file::{Access, Checked, Opened, UpdateError, decode, open, open_sealed, update, write};
 pub use shards::{DigestSpool, LEAST_SPOOL_BYTES, Sorter};
 pub use spool::Spool;

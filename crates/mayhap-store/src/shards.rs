@@ -389,7 +389,7 @@ mod tests {
 
     fn digests(count: u64) -> Vec<Digest> {
         let half = |i: u64| (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
-        (0..count).map(|i| Digest { a: half(i / 2 * 2) ^ i % 2, b: i }).collect()
+        (0..count).map(|i| Digest { a: half(i / 2 * 2) ^ (i % 2), b: i }).collect()
     }
 
     fn spooled(digests: &[Digest], memory: u64) -> DigestSpool {
@@ -424,7 +424,7 @@ mod tests {
                     assert!(found[start..].iter().all(|&half| shard_of(half, bits) == shard));
                 }
                 found.sort_unstable();
-                let asked = |half: &u64| shard_of(*half, bits) % every as u64 == 0;
+                let asked = |half: &u64| shard_of(*half, bits).is_multiple_of(every as u64);
                 let expected: Vec<u64> = expected.iter().copied().filter(asked).collect();
                 assert!(found == expected, "{memory} bytes, {bits} bits: {}", found.len());
             }

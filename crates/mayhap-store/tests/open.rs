@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use mayhap::wire::{PAGE, Summing};
 use mayhap::{AnyFilter, Bloom, DecodeError, Exact, Hashing, Spec, encode};
-use mayhap_store::{Access, Checked, StoreError, open, write};
+use mayhap_store::{Access, Checked, StoreError, open, open_sealed, write};
 
 const BOTH: [Access; 2] = [Access::Map, Access::Read];
 
@@ -214,4 +214,28 @@ fn keyed_filters_ask_for_their_secret() {
         ));
         assert!(open(&path, access, Some(&secret)).unwrap().filter.contains(b"a"));
     }
+}
+
+#[test]
+fn a_keyed_filter_can_be_looked_at_without_its_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f");
+    let secret = mayhap::Secret::new([7; 16]);
+    let mut bloom = Bloom::from_spec(&Spec::sized(1000, 0.01).with_hashing(Hashing::Keyed(secret))).unwrap();
+    bloom.extend((0..500).map(key));
+    write(&path, &bloom).unwrap();
+    for access in BOTH {
+        let (sealed, opened) =
+            (open_sealed(&path, access).unwrap(), open(&path, access, Some(&secret)).unwrap());
+        assert_eq!(sealed.filter.report(), opened.filter.report());
+        assert_eq!((sealed.key_id, opened.key_id), (Some(secret.id()), Some(secret.id())));
+        assert_eq!(sealed.checked, opened.checked);
+    }
+    // What is wrong with the bytes is refused here too.
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[PAGE + 3] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    assert!(open_sealed(&path, Access::Read).is_err());
+    write(&path, &self::bloom()).unwrap();
+    assert_eq!(open_sealed(&path, Access::Map).unwrap().key_id, None);
 }

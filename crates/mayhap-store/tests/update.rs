@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use mayhap::wire::{METADATA, PAGE, Summing, mark_writing};
-use mayhap::{AnyFilter, Bloom, Combine, Exact, Spec, combine, encode_with};
+use mayhap::{AnyFilter, Bloom, Combine, Exact, Spec, combine, encode_with, except};
 use mayhap_store::{Access, Checked, UpdateError, open, update, write};
 
 /// The least payload that is changed in place: 16 MiB.
@@ -226,5 +226,19 @@ fn the_lock_is_on_the_file_that_the_name_means() {
         assert_eq!(writer.join().unwrap(), 20);
     });
     assert_eq!(open(&path, Access::Map, None).unwrap().filter.report().capacity, 500);
+    assert!(holds_all(&path, &keys(0, 0)));
+}
+
+#[test]
+fn a_large_file_with_exceptions_is_replaced_and_keeps_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let hashing = large().hashing();
+    let (kept, dropped) = (hashing.digest(b"kept"), hashing.digest(b"0-0-0"));
+    let path = file(&folder, &*except(Box::new(large()), [kept, dropped]));
+    assert_eq!(insert(&path, &keys(0, 0)), 20);
+    let opened = open(&path, Access::Read, None).unwrap();
+    assert_eq!(opened.checked, Checked::All);
+    assert_eq!(opened.filter.exceptions().unwrap().keys, 1);
+    assert!(opened.filter.contains(b"0-0-0") && !opened.filter.contains(b"kept"));
     assert!(holds_all(&path, &keys(0, 0)));
 }

@@ -13,8 +13,8 @@ use std::path::Path;
 use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
-use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Layout, Secret, Spec, encode};
-use mayhap_eval::KeyKind;
+use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Layout, Secret, Spec, encode, except};
+use mayhap_eval::{ABSENT, KeyKind};
 
 /// How many keys are in each file.
 const KEYS: u64 = 200;
@@ -61,6 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "windowed-aged", &mayhap::filters::windowed::FAMILY, Spec::new())?;
     let spatial = &mayhap::filters::spatial::FAMILY;
     write(folder, "spatial-16-bits", spatial, Spec::new().with_areas(300))?;
+    write(folder, "bloom-exceptions", bloom, Spec::new())?;
     Ok(())
 }
 
@@ -85,6 +86,8 @@ fn insert(filter: &mut dyn AnyFilter, keys: &[&[u8]]) -> Result<(), Box<dyn Erro
 fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), Box<dyn Error>> {
     let spec = spec.with_capacity(capacity(name)).with_fpr(0.01);
     let digest = |index: u64| spec.hashing().digest(&KeyKind::ALL[(index % 5) as usize].key(7, index));
+    let absent =
+        |index: u64| spec.hashing().digest(&KeyKind::ALL[(index % 5) as usize].key(7, ABSENT + index));
     let filter = match family.make {
         Make::Empty(make) => filled(make(&spec)?, name)?,
         // Each count from 1 to 40.
@@ -105,6 +108,14 @@ fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), B
             make(&spec, &digests[..120], &digests[80..])?
         }
         _ => return Err(format!("{}: made in a way that this program does not know", family.name).into()),
+    };
+    let filter = if name == "bloom-exceptions" {
+        // What it would admit of the first 5000 absent keys, and some that it would not.
+        let keys: Vec<Digest> = (0..5000).map(absent).collect();
+        let wrong: Vec<Digest> = keys.iter().copied().filter(|&key| filter.contains_digest(key)).collect();
+        except(filter, wrong.into_iter().chain(keys.into_iter().take(10)))
+    } else {
+        filter
     };
     let path = folder.join(format!("{name}-v1.mayhap"));
     match OpenOptions::new().write(true).create_new(true).open(&path) {

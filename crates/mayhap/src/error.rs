@@ -181,6 +181,11 @@ pub enum Mismatch {
         /// The rule.
         rule: &'static str,
     },
+    /// The one that was to be merged has exceptions, and the one that was to change cannot have any.
+    Exceptions {
+        /// How many.
+        theirs: u64,
+    },
     /// They hash by different schemes.
     Hashing {
         /// The one that was to change.
@@ -296,6 +301,10 @@ impl fmt::Display for Mismatch {
             ),
             Self::Hashing { ours, theirs } => write!(f, "hash functions differ: {ours} and {theirs}"),
             Self::Seed { ours, theirs } => write!(f, "seeds differ: {ours:016x} and {theirs:016x}"),
+            Self::Exceptions { theirs } => write!(
+                f,
+                "the other filter has {theirs} exceptions and this one has no place for them; give it one with except"
+            ),
             Self::Secret { ours, theirs } => {
                 write!(f, "secrets differ: the ids are {ours:016x} and {theirs:016x}")
             }
@@ -963,6 +972,10 @@ impl fmt::Display for DecodeError {
                 write!(f, "unknown probing rule {found} for this family; update mayhap")
             }
             Self::Flags { found } => write!(f, "unknown flags {found:#x}; update mayhap"),
+            Self::Section { found: 2 } => f.write_str(
+                "the file has exceptions (section 2), which neither an exact set nor a type of one family has; read it \
+                 as a filter of any family",
+            ),
             Self::Section { found } => write!(f, "unknown section {found}; update mayhap"),
             Self::Value { field, found } => write!(f, "{field} is {found}, which no writer gives it"),
             Self::Length { field, expected, found } => {

@@ -78,6 +78,11 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
         None
     }
 
+    /// Its exceptions, where it can have any: [`except`](crate::except) makes it so.
+    fn exceptions(&self) -> Option<Exceptions<'_>> {
+        None
+    }
+
     /// Writes parameters and payload. [`encode`] adds the rest of the file.
     fn encode<'a>(&'a self, out: &mut Writer<'a>);
 
@@ -433,6 +438,15 @@ pub struct WindowReport {
     pub slices: u32,
 }
 
+/// The exceptions of a filter: keys that it denies exactly, whatever its bits say.
+#[derive(Clone, Copy)]
+pub struct Exceptions<'a> {
+    /// How many keys.
+    pub keys: u64,
+    /// The filter without them. What it says of its rate, it says of this.
+    pub without: &'a dyn AnyFilter,
+}
+
 /// How often a filter has doubled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Doublings {
@@ -515,7 +529,12 @@ pub fn combine(ours: &mut dyn AnyFilter, theirs: &dyn AnyFilter, how: Combine) -
 }
 
 /// The other filter of a combination, if it is of the same type.
-pub(crate) fn same_type<'a, F: AnyFilter>(ours: &F, theirs: &'a dyn Any) -> Result<&'a F, Mismatch> {
+pub(crate) fn same_type<'a, F: AnyFilter>(ours: &F, theirs: &'a dyn AnyFilter) -> Result<&'a F, Mismatch> {
+    let theirs: &dyn Any = match theirs.exceptions() {
+        None => theirs,
+        Some(Exceptions { keys: 0, without }) => without,
+        Some(Exceptions { keys, .. }) => return Err(Mismatch::Exceptions { theirs: keys }),
+    };
     let family = ours.family().name;
     theirs.downcast_ref().ok_or(Mismatch::Family { ours: family, theirs: "another type" })
 }

@@ -38,6 +38,7 @@
 //! | keys of any kind, their number unknown | [`Scalable`] | grows, and keeps its rate |
 //! | a stream without end: was it among the last W? | [`Windowed`] | forgets older keys; 20.4 bits per key at 1% |
 //! | keys of whom nobody knows how many | [`Expanding`] | doubles as they come, and keeps its rate and its speed |
+//! | one of these, and keys that it must not admit | [`except`] | denies them exactly, for 128 bits each |
 //!
 //! [`advise`](advise()) reads such a table for you: it takes what is [needed](Needs) and gives the family, what to ask of it,
 //! its size and rate, two others that would do, and what to know before. If the exact set fits the memory, it says so.
@@ -74,6 +75,7 @@ pub mod advise;
 mod batch;
 pub mod bits;
 pub mod error;
+pub mod exceptions;
 pub mod family;
 pub mod filters;
 pub mod hash;
@@ -91,7 +93,10 @@ pub mod wire;
 
 pub use advise::{Advice, Beyond, Choice, First, Needs, Reason, Rule, RunnerUp, Warning, advise};
 pub use error::{AdviseError, BuildError, DecodeError, Error, FoldError, Full, Limit, Mismatch, SpecError};
-pub use family::{AnyFilter, Combine, Doublings, Family, Report, Slots, combine, encode, encode_with};
+pub use exceptions::except;
+pub use family::{
+    AnyFilter, Combine, Doublings, Exceptions, Family, Report, Slots, combine, encode, encode_with,
+};
 pub use filters::blocked::{AtomicBlocked, Blocked};
 pub use filters::bloom::{AtomicBloom, Bloom, Measured};
 pub use filters::counting::Counting;

@@ -4,10 +4,11 @@ use alloc::boxed::Box;
 
 use crate::bits::Bytes;
 use crate::error::DecodeError;
+use crate::exceptions;
 use crate::family::{AnyFilter, Family};
 use crate::filters;
 use crate::hash::{Hashing, Secret};
-use crate::wire::{Frame, Verify};
+use crate::wire::{EXCEPTIONS, Frame, Verify};
 
 /// Every family, in the order in which lists show them.
 pub static FAMILIES: &[&Family] = &[
@@ -69,7 +70,11 @@ pub fn open(bytes: Bytes, secret: Option<&Secret>) -> Result<Box<dyn AnyFilter>,
 pub fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
     let found = frame.header.family;
     let family = FAMILIES.iter().find(|family| family.id == found).ok_or(DecodeError::Family { found })?;
+    let exceptions = frame.take_section(EXCEPTIONS);
     let filter = (family.decode)(frame, hashing)?;
     frame.end()?;
-    Ok(filter)
+    match exceptions {
+        None => Ok(filter),
+        Some(section) => exceptions::decode(filter, section),
+    }
 }

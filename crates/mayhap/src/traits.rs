@@ -6,7 +6,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::any::Any;
 use core::num::NonZeroU16;
 
 use crate::error::{FoldError, Full, Mismatch, SpecError};
@@ -168,7 +167,7 @@ pub trait Merge: Filter {
     ///
     /// # Errors
     /// [`Mismatch`] names the first difference; then nothing has changed.
-    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch>;
+    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch>;
 }
 
 /// Intersection: afterwards `self` still holds every key that was in both.
@@ -177,7 +176,7 @@ pub trait Intersect: Filter {
     ///
     /// # Errors
     /// [`Mismatch`] names the first difference; then nothing has changed.
-    fn intersect_from(&mut self, other: &dyn Any) -> Result<(), Mismatch>;
+    fn intersect_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch>;
 }
 
 /// Difference: afterwards `self` holds the keys that were in it and not in the other. Exact sets only:
@@ -187,7 +186,7 @@ pub trait Subtract: Filter {
     ///
     /// # Errors
     /// [`Mismatch`] names the first difference; then nothing has changed.
-    fn subtract_from(&mut self, other: &dyn Any) -> Result<(), Mismatch>;
+    fn subtract_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch>;
 }
 
 /// A filter that was made too large becomes smaller, without its keys.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use mayhap::family::Capabilities;
 use mayhap::registry::FAMILIES;
-use mayhap::{AnyFilter, Error, Family, Hashing};
+use mayhap::{AnyFilter, Error, Family, Hashing, Secret};
 use mayhap_store::{Access, Spool, UpdateError, open, update};
 
 use crate::YES;
@@ -13,6 +13,7 @@ use crate::args::{Common, KeyArgs};
 use crate::cmd::build::{hash_all, insert_all, warn_if_over_capacity};
 use crate::keys::Kind;
 use crate::report;
+use crate::secret::SecretArgs;
 
 /// Add keys to a filter file, in place
 ///
@@ -26,6 +27,8 @@ pub(crate) struct Args {
     files: Vec<PathBuf>,
     #[command(flatten)]
     keys: KeyArgs,
+    #[command(flatten)]
+    secret: SecretArgs,
 }
 
 /// Refuses what a file's filter cannot do, and names the families that can.
@@ -64,16 +67,25 @@ pub(crate) fn hash_for(
     operation: &'static str,
     can: impl Fn(&Capabilities) -> bool,
     (files, keys): (&[PathBuf], &KeyArgs),
+    secret: &SecretArgs,
     common: &Common,
 ) -> Result<(Hashing, Spool)> {
     let (hashing, family) = {
-        let opened = open(path, Access::Map, None)?;
+        let opened = secret.open(path, |secret| open(path, Access::Map, secret))?;
         need(path, &*opened.filter, operation, can)?;
         (opened.filter.hashing(), opened.filter.family())
     };
     check_kind(path, hashing, family, keys)?;
     let spool = hash_all(&keys.inputs(files), &keys.selector(), hashing, common)?;
     Ok((hashing, spool))
+}
+
+/// The secret of a file that was opened before.
+pub(crate) fn secret_of(hashing: Hashing) -> Option<Secret> {
+    match hashing {
+        Hashing::Keyed(secret) => Some(secret),
+        _ => None,
+    }
 }
 
 /// Between the look at a file and its lock somebody may have replaced it by another filter.
@@ -95,7 +107,7 @@ pub(crate) fn unwrap_update<T>(path: &Path, result: Result<T, UpdateError<anyhow
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
     let keys = (&args.files[..], &args.keys);
-    let (hashing, spool) = hash_for(path, "insert", |can| can.inserts, keys, common)?;
+    let (hashing, spool) = hash_for(path, "insert", |can| can.inserts, keys, &args.secret, common)?;
     let keys = spool.len();
 
     let change = |filter: &mut dyn AnyFilter| {
@@ -108,7 +120,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         warn_if_over_capacity(common, filter);
         Ok(new)
     };
-    let new = unwrap_update(path, update(path, None, change))?;
+    let new = unwrap_update(path, update(path, secret_of(hashing).as_ref(), change))?;
     common.say(format_args!(
         "{}: {} keys added, {} of them were new",
         path.display(),

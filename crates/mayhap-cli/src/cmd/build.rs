@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
 use mayhap::family::Make;
@@ -14,6 +14,7 @@ use mayhap_store::Spool;
 use serde_json::{Value, json};
 
 use crate::YES;
+use crate::allow::{self, Allowed};
 use crate::args::{Common, KeyArgs};
 use crate::distinct::Distinct;
 use crate::input::{Buffer, Inputs};
@@ -21,13 +22,14 @@ use crate::keys::{Kind, Selector};
 use crate::known_keys;
 use crate::numbers;
 use crate::report;
+use crate::secret::{ForBuild, SecretArgs};
 
 /// Build a filter file from keys
 ///
 /// The number of keys need not be known: plain files are counted first, streams are hashed first. What
 /// was chosen is printed. A filter that is made larger than needed (-n) and with --foldable can be shrunk
 /// afterwards by `mayhap fold`, without its keys.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap build -o bad.mayhap blocklist.txt.gz\n  \
 zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  zcat huge.gz | mayhap build --static --memory 512MiB -o known.mayhap\n  mayhap build --smallest -p 0.1% -o shipped.mayhap known.txt\n  mayhap build --universe issued.txt -o revoked.mayhap revoked.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
 pub(crate) struct Args {
@@ -117,6 +119,25 @@ pub(crate) struct Args {
     /// Hash with this seed; only filters of the same seed merge
     #[arg(long, value_name = "SEED", value_parser = numbers::seed, default_value = "0")]
     seed: u64,
+    /// Hash under a new random secret, for keys that an opponent may choose; it is in OUTPUT.key
+    ///
+    /// The secret comes from the generator of the operating system, and is written for its owner alone to OUTPUT.key, or to
+    /// the file of --key-file if there is none yet. A file that is there is used with --key-file, and never overwritten.
+    /// Nothing answers without the secret: keep it.
+    #[arg(long, conflicts_with = "seed")]
+    keyed: bool,
+    #[command(flatten)]
+    secret: SecretArgs,
+    /// How keys become digests: by the seed or the secret.
+    #[arg(skip)]
+    hashing: Hashing,
+    /// Exceptions: the keys of FILE are answered no, exactly
+    ///
+    /// Known false positives, or whatever must not be taken for a key of the set. They are selected from FILE as the keys
+    /// are; a key that is in the set as well is an error. A later `mayhap add` of one drops the exception. Each takes 16
+    /// bytes.
+    #[arg(long, value_name = "FILE")]
+    allow: Option<PathBuf>,
     /// Print what was built as JSON
     #[arg(long)]
     json: bool,
@@ -179,7 +200,7 @@ impl Args {
 
     /// What is asked for, with the number of keys that is known by now.
     fn spec(&self, capacity: u64) -> Spec {
-        let mut spec = Spec::new().with_hashing(Hashing::Xxh3 { seed: self.seed });
+        let mut spec = Spec::new().with_hashing(self.hashing);
         if self.foldable {
             spec = spec.foldable();
         }
@@ -230,9 +251,18 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
+    let secret = ForBuild::new(&args.output, args.keyed, &args.secret)?;
+    let mut args = args.clone();
+    args.hashing = secret.hashing().unwrap_or(Hashing::Xxh3 { seed: args.seed });
+    args.keys.numbered = args.allow.is_some();
+    build(&args, &secret, common)
+}
+
+fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     let inputs = args.keys.inputs(&args.files);
-    let selector = args.keys.selector();
-    let files = args.files.iter().chain(args.label.iter().map(|(_, file)| file)).chain(&args.universe);
+    let mut selector = args.keys.selector();
+    let files = args.files.iter().chain(args.label.iter().map(|(_, file)| file));
+    let files = files.chain(&args.universe).chain(&args.allow);
     if let Some(path) = files.into_iter().find(|path| is_same_file(path, &args.output)) {
         return Err(anyhow!("{}: is both a file with keys and the file to write", path.display()));
     }
@@ -265,6 +295,8 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             plan => drop(plan?),
         }
     }
+    let allowed = read_allowed(args, common)?;
+    selector.allowed = allowed.clone();
     let filter = match args.choice() {
         Choice::Family(family) if is_of_integers(family) => {
             need_integers(args, family)?;
@@ -276,22 +308,28 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             integers(args, spool, None)?
         }
         Choice::Family(family @ Family { make: Make::FromDigests(make), .. }) => {
-            let hashing = Hashing::Xxh3 { seed: args.seed };
             let bytes = |spec: &Spec| Ok((family.plan)(spec)?.bits.div_ceil(8));
             let source = (&inputs, &selector);
-            known_keys::build(*make, bytes, |keys| args.spec(keys), hashing, args.memory, source, common)?
+            known_keys::build(
+                *make,
+                bytes,
+                |keys| args.spec(keys),
+                args.hashing,
+                args.memory,
+                source,
+                common,
+            )?
         }
         Choice::Family(family @ Family { make: Make::Within(make), .. }) => {
             let universe = args.universe.as_slice();
             let universe = args.keys.inputs(universe);
             let bytes = |spec: &Spec| Ok((family.plan)(spec)?.bits.div_ceil(8));
             let source = (&inputs, &universe, &selector);
-            let hashing = Hashing::Xxh3 { seed: args.seed };
             known_keys::build_within(
                 *make,
                 bytes,
                 |keys| args.spec(keys),
-                hashing,
+                args.hashing,
                 args.memory,
                 source,
                 common,
@@ -305,12 +343,12 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             ));
         }
         Choice::Family(Family { make: Make::Counted(make), .. }) => {
-            let hashing = Hashing::Xxh3 { seed: args.seed };
+            let hashing = args.hashing;
             let counts = count_all(hash_all(&inputs, &selector, hashing, common)?)?;
             make(&args.spec(counts.len() as u64), &mut counts.into_iter())?
         }
         Choice::Family(family) => {
-            let hashing = Hashing::Xxh3 { seed: args.seed };
+            let hashing = args.hashing;
             let starts_small = family == &mayhap::filters::expanding::FAMILY && args.bits.is_none();
             if let Some(capacity) = args.capacity.or(starts_small.then_some(EXPANDING_CAPACITY)) {
                 in_one_pass(&args.spec(capacity), family, &inputs, &selector, common)?
@@ -336,7 +374,11 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             }
         }
     };
-    write(&args.output, &*filter)?;
+    let filter = match &allowed {
+        Some(allowed) => allowed.except_from(filter, common),
+        None => filter,
+    };
+    secret.save(|| write(&args.output, &*filter))?;
     if args.grow {
         let doublings = filter.doublings().map_or(0, |doublings| doublings.made);
         common.say(format_args!("--grow: the family {}, doubled {doublings} times", filter.family().name));
@@ -344,8 +386,33 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         common
             .say(format_args!("--removable: the family {}, whose keys can be removed", filter.family().name));
     }
-    describe(args, common, &*filter)?;
+    describe(args, secret, common, &*filter)?;
     Ok(YES)
+}
+
+/// The keys of `--allow`, hashed as those of the filter will be.
+fn read_allowed(args: &Args, common: &Common) -> Result<Option<Arc<Allowed>>> {
+    let is_of_integers = match args.choice() {
+        Choice::Integers => true,
+        Choice::Family(family) => is_of_integers(family),
+    };
+    if is_of_integers && matches!(args.hashing, Hashing::Keyed(_)) {
+        return Err(anyhow!(
+            "an exact set of integers is not hashed, and makes no errors that anybody could provoke; leave the secret \
+             out (--keyed, --key-file)"
+        ));
+    }
+    let Some(path) = &args.allow else { return Ok(None) };
+    if args.universe.is_some() {
+        return Err(anyhow!(
+            "--allow: all keys of --universe that are not in the set are answered no, exactly; put these among them"
+        ));
+    }
+    let labelled: Vec<PathBuf> = args.label.iter().map(|(_, file)| file.clone()).collect();
+    let files = if labelled.is_empty() { &args.files } else { &labelled };
+    allow::check_stdin(path, files)?;
+    let hashing = if is_of_integers { Hashing::Integer } else { args.hashing };
+    Ok(Some(Arc::new(Allowed::read(path, &args.keys, hashing, common)?)))
 }
 
 /// Whether two names mean one regular file.
@@ -432,7 +499,7 @@ fn labelled(
     let mut spools = Vec::with_capacity(names.len());
     for (_, file) in &args.label {
         let inputs = args.keys.inputs(std::slice::from_ref(file));
-        spools.push(hash_all(&inputs, selector, Hashing::Xxh3 { seed: args.seed }, common)?);
+        spools.push(hash_all(&inputs, selector, args.hashing, common)?);
     }
     let mut filter = named(&args.spec(spools.iter().map(Spool::len).sum()))?;
     let (unsupported, mut outcomes) = (filter.unsupported("label"), Vec::new());
@@ -677,7 +744,7 @@ fn integers(args: &Args, spool: Spool, family: Option<&'static Family>) -> Resul
     Ok(dense)
 }
 
-fn describe(args: &Args, common: &Common, filter: &dyn AnyFilter) -> Result<()> {
+fn describe(args: &Args, secret: &ForBuild, common: &Common, filter: &dyn AnyFilter) -> Result<()> {
     let report = filter.report();
     let family = filter.family().name;
     let size = report.bits.div_ceil(8);
@@ -690,6 +757,9 @@ fn describe(args: &Args, common: &Common, filter: &dyn AnyFilter) -> Result<()> 
             "inserted": report.inserted, "estimated_len": report.estimated_len, "bits": report.bits,
             "bytes": size, "probes": report.probes, "fill": report.fill, "fpr_asked": report.fpr_asked,
             "fpr_now": report.fpr_now, "fpr_at_capacity": report.fpr_at_capacity,
+            "keyed": secret.place().is_some(), "key_id": secret.place().map(|(id, _)| format!("{id:016x}")),
+            "key_file": secret.place().map(|(_, path)| path.to_string_lossy()),
+            "exceptions": filter.exceptions().map_or(0, |exceptions| exceptions.keys),
         });
         print_beside(&args.output, &value)?;
         return Ok(());
@@ -703,6 +773,12 @@ fn describe(args: &Args, common: &Common, filter: &dyn AnyFilter) -> Result<()> 
         report::bytes(size),
         report::rate(report.fpr_now),
     ));
+    if let Some((id, path)) = secret.place() {
+        common.say(format_args!(
+            "keyed: its secret, with the id {id:016x}, is in {}; keep it, since nothing answers without it",
+            path.display(),
+        ));
+    }
     warn_if_over_capacity(common, filter);
     if let Some(saturated) = filter.counters().map(|c| c.saturated).filter(|&saturated| saturated > 0) {
         common.say(format_args!(

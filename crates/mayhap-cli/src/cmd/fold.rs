@@ -42,6 +42,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let folded = filter.as_fold().ok_or(filter.unsupported("fold"))?.fold_to(args.fpr);
     let folded = folded.map_err(|e| anyhow!("{}: {}", path.display(), explain(e)))?;
     write(&args.output, &*folded)?;
+    args.open.secret.remind(common, folded.hashing(), path, &args.output);
 
     let (before, after) = (filter.report(), folded.report());
     let factor = before.bits / after.bits;

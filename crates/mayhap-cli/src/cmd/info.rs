@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use anyhow::Result;
 use mayhap::family::{AreaReport, AreasReport, CounterReport, LayerReport};
 use mayhap::math::AreaRates;
-use mayhap::{CountingRule, Doublings, Hashing, Layout};
-use mayhap_store::{Access, Checked, open};
+use mayhap::{CountingRule, Doublings, Layout};
+use mayhap_store::{Access, Checked, open, open_sealed};
 use serde_json::{Value, json};
 
+use crate::secret::SecretArgs;
 use crate::{YES, report};
 
 /// Show a filter file's family, size, fill and rates
@@ -25,20 +26,29 @@ pub(crate) struct Args {
     /// As JSON
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    secret: SecretArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let access = if args.verify { Access::Read } else { Access::Map };
-    let opened = open(&args.filter, access, None)?;
+    let path = &args.filter;
+    // What is known without the secret is shown without it; one that is given must be the right one.
+    let opened = match args.secret.is_given() {
+        true => args.secret.open(path, |secret| open(path, access, secret))?,
+        false => open_sealed(path, access)?,
+    };
     let (filter, checked) = (&*opened.filter, opened.checked);
     let report = filter.report();
     let (counters, slots, areas) = (filter.counters(), filter.slots(), filter.area_report());
     let (layers, window, doublings) = (filter.layers(), filter.window(), filter.doublings());
+    let exceptions = filter.exceptions().map_or(0, |exceptions| exceptions.keys);
     let hashing = filter.hashing();
+    let key_id = opened.key_id.map(|id| format!("{id:016x}"));
     let per_key = report.estimated_len.filter(|&len| len >= 1.0).map(|len| report.bits as f64 / len);
     let seed = hashing.seed().map(|seed| format!("{seed:016x}"));
     if args.json {
-        report::print_json(&json!({
+        let mut value = json!({
             "format": "mayhap",
             "family": filter.family().name,
             "layout": filter.layout().map(Layout::name),
@@ -82,12 +92,17 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             "seed": seed,
             "version": 1,
             "checksum": report::checked(checked),
-        }))?;
+        });
+        // Set apart: the macro has a limit.
+        value["keyed"] = key_id.is_some().into();
+        value["key_id"] = key_id.into();
+        value["exceptions"] = exceptions.into();
+        report::print_json(&value)?;
         return Ok(YES);
     }
     let unknown = || "unknown".to_string();
-    let hash = match (hashing, seed) {
-        (Hashing::Keyed(secret), _) => format!("{}, secret {:016x}", hashing.name(), secret.id()),
+    let hash = match (key_id, seed) {
+        (Some(id), _) => format!("{}, keyed, key id {id}", hashing.name()),
         (_, Some(seed)) => format!("{}, seed {seed}", hashing.name()),
         (_, None) => hashing.name().to_string(),
     };
@@ -162,6 +177,13 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     pairs.extend(doublings.map(|Doublings { made, planned }| {
         ("doublings", format!("{made}; the rate is kept through {planned}"))
     }));
+    if exceptions > 0 {
+        let size = report::bytes(16 * exceptions);
+        pairs.push((
+            "exceptions",
+            format!("{} keys, {size}, answered no exactly", report::grouped(exceptions)),
+        ));
+    }
     pairs.extend([
         ("rate asked", report::rate(report.fpr_asked)),
         ("rate now", report::rate(report.fpr_now)),

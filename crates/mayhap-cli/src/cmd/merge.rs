@@ -1,9 +1,9 @@
 //! `mayhap merge`: union, intersection and difference of filter files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use mayhap::{AnyFilter, Combine, combine};
+use mayhap::{AnyFilter, Combine, combine, except};
 use serde_json::json;
 
 use crate::args::{Common, OpenArgs};
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         _ => Combine::Union,
     };
     let (first, others) = args.filters.split_first().context("no filter file is given")?;
-    let mut parts = vec![(first, args.open.open(first)?.filter)];
+    let mut parts = vec![(first, ready(args, first)?)];
     let (family, hashing) = (parts[0].1.family(), parts[0].1.hashing());
     match how {
         Combine::Union => need(first, &*parts[0].1, "merge", |can| can.merges),
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     // Filters of the same size first, which costs nothing. What is left has different sizes: each is
     // brought to the largest directly, and not by way of those between.
     for path in others {
-        let other = args.open.open(path)?.filter;
+        let other = ready(args, path)?;
         if other.family() == family {
             let same = hashing.must_equal(&other.hashing());
             same.map_err(|e| anyhow!("{} and {}: {e}", first.display(), path.display()))?;
@@ -90,6 +90,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         );
     }
     write(&args.output, &*result)?;
+    args.open.secret.remind(common, result.hashing(), first, &args.output);
     let mixed = sizes.len() > 1;
     if mixed {
         common.say(format_args!(
@@ -109,6 +110,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             "output": args.output.to_string_lossy(), "family": result.family().name,
             "estimated_len": keys, "bits": report.bits, "probes": report.probes,
             "fill": report.fill, "fpr_now": report.fpr_now,
+            "exceptions": result.exceptions().map_or(0, |exceptions| exceptions.keys),
         });
         print_beside(&args.output, &value)?;
     } else {
@@ -130,6 +132,11 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         }
     }
     Ok(YES)
+}
+
+/// A filter of a file, with a place for the exceptions of others.
+fn ready(args: &Args, path: &Path) -> Result<Box<dyn AnyFilter>> {
+    Ok(except(args.open.open(path)?.filter, []))
 }
 
 /// Filters of one family that agree in this mean the same by the same bits.

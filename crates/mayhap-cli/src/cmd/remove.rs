@@ -7,7 +7,8 @@ use mayhap::AnyFilter;
 use mayhap_store::update;
 
 use crate::args::{Common, KeyArgs};
-use crate::cmd::add::{hash_for, still_hashes, unwrap_update};
+use crate::cmd::add::{hash_for, secret_of, still_hashes, unwrap_update};
+use crate::secret::SecretArgs;
 use crate::{NO, YES, report};
 
 /// Remove keys from a filter file
@@ -22,12 +23,14 @@ pub(crate) struct Args {
     files: Vec<PathBuf>,
     #[command(flatten)]
     keys: KeyArgs,
+    #[command(flatten)]
+    secret: SecretArgs,
 }
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
     let keys = (&args.files[..], &args.keys);
-    let (hashing, spool) = hash_for(path, "remove", |can| can.removes, keys, common)?;
+    let (hashing, spool) = hash_for(path, "remove", |can| can.removes, keys, &args.secret, common)?;
     let keys = spool.len();
 
     let change = |filter: &mut dyn AnyFilter| {
@@ -43,7 +46,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         })?;
         Ok(removed)
     };
-    let removed = unwrap_update(path, update(path, None, change))?;
+    let removed = unwrap_update(path, update(path, secret_of(hashing).as_ref(), change))?;
     let absent = keys - removed;
     common.say(format_args!(
         "{}: {} keys removed, {} were not in",

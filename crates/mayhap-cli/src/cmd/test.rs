@@ -43,6 +43,8 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let filter = &*opened.filter;
     check_kind(&args.filter, filter.hashing(), filter.family(), &args.keys)?;
     let present = ask(args, common, filter, &args.files)?;
+    // The rate that is claimed is that of the filter by itself, and exceptions would make it look better.
+    let filter = filter.exceptions().map_or(filter, |exceptions| exceptions.without);
     let missing = present.trials - present.hits;
     let claimed = filter.report().fpr_now;
     let exact = filter.report().guarantee == Guarantee::Exact;

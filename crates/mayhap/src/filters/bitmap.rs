@@ -31,7 +31,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::any::Any;
 
 use crate::bits::{Bitmap, Bytes, OutOfMemory, Words, words_for};
 use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
@@ -195,19 +194,19 @@ impl Remove for BitmapSet {
 }
 
 impl Merge for BitmapSet {
-    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.combine(family::same_type(self, other)?, Bitmap::union_with)
     }
 }
 
 impl Intersect for BitmapSet {
-    fn intersect_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn intersect_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.combine(family::same_type(self, other)?, Bitmap::intersect_with)
     }
 }
 
 impl Subtract for BitmapSet {
-    fn subtract_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn subtract_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.combine(family::same_type(self, other)?, |ours, theirs| {
             ours.subtract(theirs);
             Ok(())

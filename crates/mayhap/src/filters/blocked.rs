@@ -38,7 +38,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::any::Any;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::bloom::Measured;
@@ -485,13 +484,13 @@ impl Insert for Blocked {
 }
 
 impl Merge for Blocked {
-    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.merge(family::same_type(self, other)?)
     }
 }
 
 impl Intersect for Blocked {
-    fn intersect_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn intersect_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.intersect(family::same_type(self, other)?)
     }
 }

@@ -33,7 +33,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::any::Any;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(feature = "std")]
@@ -856,7 +855,7 @@ impl Insert for Bloom {
 }
 
 impl Merge for Bloom {
-    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.merge(family::same_type(self, other)?)
     }
 }
@@ -868,7 +867,7 @@ impl Fold for Bloom {
 }
 
 impl Intersect for Bloom {
-    fn intersect_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn intersect_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.intersect(family::same_type(self, other)?)
     }
 }

@@ -50,7 +50,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::any::Any;
 
 use crate::batch::{copy, pipeline};
 use crate::bits::{Bytes, Counters, CountersMut, CountersRef, Width, Words, words_for};
@@ -600,7 +599,7 @@ impl Count for Counting {
 }
 
 impl Merge for Counting {
-    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.merge(family::same_type(self, other)?)
     }
 }

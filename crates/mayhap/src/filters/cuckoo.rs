@@ -50,7 +50,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::any::Any;
 use core::hint::select_unpredictable;
 
 use crate::batch::{self, BATCH};
@@ -1065,7 +1064,7 @@ impl Count for Cuckoo {
 }
 
 impl Merge for Cuckoo {
-    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.merge(family::same_type(self, other)?)
     }
 }

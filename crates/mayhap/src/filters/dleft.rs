@@ -54,7 +54,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::any::Any;
 
 use crate::batch::{BATCH, copy, pipeline};
 use crate::bits::{BucketsMut, BucketsRef, Bytes, CellShape, CountedBuckets, FourPlaces, Words, words_for};
@@ -765,7 +764,7 @@ impl Count for Dleft {
 }
 
 impl Merge for Dleft {
-    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.merge(family::same_type(self, other)?)
     }
 }

@@ -30,9 +30,9 @@
 //! assert_eq!(set.len(), 0);
 //! ```
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::any::Any;
 use core::hash::{BuildHasherDefault, Hasher};
 
 use hashbrown::HashSet;
@@ -152,6 +152,27 @@ impl Exact {
     /// [`SpecError`] names what makes no sense.
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
         Ok(Self { hashing: spec.hashed()?, capacity: plan(spec)?.capacity, ..Self::default() })
+    }
+
+    /// An empty set whose keys are hashed so.
+    pub(crate) fn hashed(hashing: Hashing) -> Self {
+        Self { hashing, ..Self::default() }
+    }
+
+    /// The set of the digests that lie in bytes, each above the one before; `None` if they do not lie so.
+    pub(crate) fn of_sorted(bytes: Bytes, hashing: Hashing) -> Option<Self> {
+        let sorted = Words::from_bytes(bytes)?;
+        let len = sorted.len() as u64 / 2;
+        let ascends = sorted.len().is_multiple_of(2) && pairs(sorted.as_slice()).is_sorted_by(|a, b| a < b);
+        ascends.then_some(Self { sorted, inserted: Some(len), ..Self::hashed(hashing) })
+    }
+
+    /// All digests in ascending order, as they stand in a file.
+    pub(crate) fn sorted_bytes(&self) -> Cow<'_, [u8]> {
+        if self.added.is_empty() && self.removed.is_empty() {
+            return self.sorted.to_le_bytes();
+        }
+        Cow::Owned(Words::from(flat(self.digests())).to_le_bytes().into_owned())
     }
 
     /// Inserts a key. [`Insertion::Perhaps`] means here: it was in.
@@ -348,19 +369,19 @@ impl Remove for Exact {
 }
 
 impl Merge for Exact {
-    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.merge(family::same_type(self, other)?)
     }
 }
 
 impl Intersect for Exact {
-    fn intersect_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn intersect_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.intersect(family::same_type(self, other)?)
     }
 }
 
 impl Subtract for Exact {
-    fn subtract_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn subtract_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.subtract(family::same_type(self, other)?)
     }
 }
@@ -390,12 +411,7 @@ impl AnyFilter for Exact {
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {
         out.counts(self.inserted, self.len());
         out.params().u64(self.len()).u64(self.capacity);
-        if self.added.is_empty() && self.removed.is_empty() {
-            out.words(&self.sorted);
-        } else {
-            let words = Words::from(flat(self.digests()));
-            out.bytes(words.to_le_bytes().into_owned());
-        }
+        out.bytes(self.sorted_bytes());
     }
 
     fn as_insert(&mut self) -> Option<&mut dyn Insert> {

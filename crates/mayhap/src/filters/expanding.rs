@@ -58,7 +58,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::any::Any;
 
 use crate::batch::{self, BATCH};
 use crate::bits::{Aim, BLOCK, Bytes, Filler, Met, OVERHEAD, Runs, Spot, Words, is_first_part};
@@ -1254,7 +1253,7 @@ impl Remove for Expanding {
 }
 
 impl Merge for Expanding {
-    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.merge(family::same_type(self, other)?)
     }
 }

@@ -19,7 +19,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::any::Any;
 
 use ::roaring::RoaringTreemap;
 
@@ -161,7 +160,7 @@ impl Remove for RoaringSet {
 }
 
 impl Merge for RoaringSet {
-    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         let other = family::same_type(self, other)?;
         self.combine(|ours| *ours |= &other.set);
         Ok(())
@@ -169,7 +168,7 @@ impl Merge for RoaringSet {
 }
 
 impl Intersect for RoaringSet {
-    fn intersect_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn intersect_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         let other = family::same_type(self, other)?;
         self.combine(|ours| *ours &= &other.set);
         Ok(())
@@ -177,7 +176,7 @@ impl Intersect for RoaringSet {
 }
 
 impl Subtract for RoaringSet {
-    fn subtract_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn subtract_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         let other = family::same_type(self, other)?;
         self.combine(|ours| *ours -= &other.set);
         Ok(())

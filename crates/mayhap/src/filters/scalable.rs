@@ -44,7 +44,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::any::Any;
 
 use crate::batch::{copy, pipeline};
 use crate::bits::{Bytes, OutOfMemory, Words, words_for};
@@ -719,7 +718,7 @@ impl Insert for Scalable {
 }
 
 impl Merge for Scalable {
-    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.merge(family::same_type(self, other)?)
     }
 }

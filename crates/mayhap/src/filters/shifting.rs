@@ -50,7 +50,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::any::Any;
 
 use crate::batch::{BATCH, copy, pipeline};
 use crate::bits::{
@@ -726,13 +725,13 @@ impl Remove for Shifting {
 }
 
 impl Merge for Shifting {
-    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.merge(family::same_type(self, other)?)
     }
 }
 
 impl Intersect for Shifting {
-    fn intersect_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn intersect_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         let other = family::same_type(self, other)?;
         self.must_match(other)?;
         // Filters with counters do not offer this; asked all the same, they stay as they are, which loses no key.

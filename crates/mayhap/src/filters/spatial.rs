@@ -49,7 +49,6 @@ use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec;
 use alloc::vec::Vec;
-use core::any::Any;
 use core::num::NonZeroU16;
 
 use super::counting::{read_ahead, write_ahead};
@@ -489,9 +488,8 @@ impl Spatial {
         if expected != found {
             return Err(DecodeError::Length { field: "payload", expected, found });
         }
-        let section = frame.sections.iter().position(|&(id, _)| id == LABELS);
+        let section = frame.take_section(LABELS);
         let section = section.ok_or(DecodeError::Truncated { field: "areas", needed: 1, available: 0 })?;
-        let (_, section) = frame.sections.remove(section);
         let areas = decode_areas(section.as_slice(), &size, ascending == 1)?;
         let occupied = areas.iter().map(|area| area.cells).fold(0, u64::saturating_add);
         match frame.header.ones {
@@ -721,7 +719,7 @@ impl Label for Spatial {
 }
 
 impl Merge for Spatial {
-    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.merge(family::same_type(self, other)?)
     }
 }

@@ -53,7 +53,6 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::any::Any;
 
 use super::counting::{read_ahead, write_ahead};
 use crate::batch::copy;
@@ -835,7 +834,7 @@ impl Count for Spectral {
 }
 
 impl Merge for Spectral {
-    fn merge_from(&mut self, other: &dyn Any) -> Result<(), Mismatch> {
+    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.merge(family::same_type(self, other)?)
     }
 }

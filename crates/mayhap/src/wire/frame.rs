@@ -17,6 +17,9 @@ pub const MAX_HEADER: usize = 1 << 20;
 /// The section with a file's name and notes; every family carries it.
 pub const METADATA: u32 = 1;
 
+/// The section with the digests of keys that the filter denies; for every family that is not exact.
+pub const EXCEPTIONS: u32 = 2;
+
 /// The section with the areas of a filter of many sets; for the families that have them.
 pub const LABELS: u32 = 3;
 
@@ -361,6 +364,12 @@ impl Frame {
                 DecodeError::SecretWrong { needed: stored.key_id, given }
             }
         })
+    }
+
+    /// Takes a section out, if it is there.
+    pub fn take_section(&mut self, id: u32) -> Option<Bytes> {
+        let place = self.sections.iter().position(|&(found, _)| found == id)?;
+        Some(self.sections.remove(place).1)
     }
 
     /// Nothing is left that the family did not take. A section that nobody knows may change what the

@@ -5,7 +5,9 @@ mod frame;
 mod reader;
 mod writer;
 
-pub use frame::{Extent, Flags, Frame, Header, LABELS, MAX_HEADER, METADATA, PAGE, Verify, mark_writing};
+pub use frame::{
+    EXCEPTIONS, Extent, Flags, Frame, Header, LABELS, MAX_HEADER, METADATA, PAGE, Verify, mark_writing,
+};
 pub use reader::Fields;
 pub use writer::{Encoded, Params, Summing, Writer};
 

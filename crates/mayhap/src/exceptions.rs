@@ -1,0 +1,399 @@
+//! Exceptions: keys that a filter denies, exactly, although its bits may admit them.
+//!
+//! **Answers** what the filter answers, but *no* to every exception.
+//! **Promise** an exception is denied until it is inserted; no other answer changes, so that no key that is in is denied.
+//! **Not for** keys that are in the set: [`except`] believes its caller that they are not.
+//!
+//! ```text
+//!   digest ─▶ filter ─▶ no                                             no
+//!                    └▶ mayhap ─▶ among the sorted exceptions? ─▶ no   mayhap
+//!                                                             └▶ yes   no
+//! ```
+//!
+//! Only keys that the filter admits are looked up, so that a miss costs what it did before.
+//!
+//! | operation        | what becomes of an exception                                             |
+//! |------------------|--------------------------------------------------------------------------|
+//! | insert, label    | dropped, when the key is in                                              |
+//! | remove           | stays; the key was not in, and the filter is not asked                   |
+//! | merge            | stays if neither filter says yes to it                                   |
+//! | intersect        | stays, and those of the other come with it: what either denies is not in both |
+//! | fold             | stays                                                                    |
+//!
+//! There is no subtraction: only exact sets have one, and they need no exceptions. A set of exceptions that is itself
+//! approximate would deny members, so it is exact: 128 bits a key.
+//!
+//! ```
+//! use mayhap::{AnyFilter, Bloom, Digest, Filter, except};
+//!
+//! let mut seen = Bloom::new(1000, 0.01)?;
+//! for key in 0..1000u64 {
+//!     seen.insert(key);
+//! }
+//! let hashing = seen.hashing();
+//! let wrong: Vec<Digest> =
+//!     (1000..9000u64).map(|key| hashing.digest_of(key)).filter(|&key| seen.contains_digest(key)).collect();
+//! assert!(!wrong.is_empty()); // 1% of them
+//! let filter = except(Box::new(seen), wrong.iter().copied());
+//! assert!(wrong.iter().all(|&key| !filter.contains_digest(key)));
+//! assert!((0..1000u64).all(|key| filter.contains(&key.to_le_bytes())));
+//! # Ok::<(), mayhap::Error>(())
+//! ```
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::num::NonZeroU16;
+
+use crate::bits::Bytes;
+use crate::error::{DecodeError, Error, FoldError, Full, Mismatch, SpecError};
+use crate::family::{
+    AnyFilter, AreasReport, Capabilities, CounterReport, Doublings, Exceptions, Family, LayerReport, Report,
+    Slots, WindowReport,
+};
+use crate::filters::exact::Exact;
+use crate::hash::{Digest, Hashing};
+use crate::spec::Layout;
+use crate::traits::{Count, Filter, Fold, Insert, Insertion, Intersect, Label, Labels, Merge, Remove};
+use crate::wire::{EXCEPTIONS, Writer};
+
+/// The filter that says no to these keys besides. They must not be in it: that cannot be found out, and a key that is in
+/// would be denied.
+///
+/// All are kept where the filter can still change, since any change can make a false positive of a key that is none yet;
+/// of a filter that stays as it is, only those that it admits. An exact set denies them by itself and is left as it is.
+/// Calling it again adds to them; without keys it makes a filter that takes the exceptions of another in a merge.
+#[must_use]
+pub fn except(filter: Box<dyn AnyFilter>, keys: impl IntoIterator<Item = Digest>) -> Box<dyn AnyFilter> {
+    if filter.can().exact {
+        return filter;
+    }
+    let mut excepted = Excepted::of(filter);
+    let keeps_all = may_change(excepted.filter.can());
+    for key in keys {
+        if keeps_all || excepted.filter.contains_digest(key) {
+            excepted.put(key);
+        }
+    }
+    Box::new(excepted)
+}
+
+/// Whether an operation can make the filter admit a key that it denies.
+const fn may_change(can: Capabilities) -> bool {
+    can.inserts || can.labels || can.merges || can.intersects || can.folds
+}
+
+/// Offered only as a filter of any family, since what it can do is what its filter can do.
+struct Excepted {
+    filter: Box<dyn AnyFilter>,
+    /// Hashed as the filter's keys.
+    exceptions: Exact,
+}
+
+/// Why the expectations below hold: an `as_...` of this type looks first.
+const OFFERED: &str = "offered only where the filter has it";
+
+impl Excepted {
+    fn of(filter: Box<dyn AnyFilter>) -> Self {
+        let any: &dyn Any = &*filter;
+        if any.is::<Self>() {
+            let any: Box<dyn Any> = filter;
+            return *any.downcast().expect("looked at above");
+        }
+        let exceptions = Exact::hashed(filter.hashing());
+        Self { filter, exceptions }
+    }
+
+    fn put(&mut self, key: Digest) {
+        self.exceptions.insert_digest(key).expect("an exact set takes every digest");
+    }
+
+    fn is_exception(&self, digest: Digest) -> bool {
+        self.exceptions.contains_digest(digest)
+    }
+
+    /// Keys that went in are no exceptions any more, and were certainly not in before.
+    fn drop_inserted(&mut self, digests: &[Digest], outcomes: &mut [Insertion]) {
+        if self.exceptions.is_empty() {
+            return;
+        }
+        for (&digest, outcome) in digests.iter().zip(outcomes) {
+            if self.exceptions.remove_digest(digest) {
+                *outcome = Insertion::New;
+            }
+        }
+    }
+
+    /// After a batch: all went in, or as many as the error says.
+    fn after_batch(
+        &mut self,
+        inserted: Result<(), Full>,
+        digests: &[Digest],
+        outcomes: &mut [Insertion],
+    ) -> Result<(), Full> {
+        let done = match &inserted {
+            Ok(()) => digests.len(),
+            Err(full) => usize::try_from(full.inserted).unwrap_or(usize::MAX).min(digests.len()),
+        };
+        self.drop_inserted(&digests[..done], outcomes);
+        inserted
+    }
+}
+
+/// The filter of the bytes of a section: at least one digest, each above the one before.
+pub(crate) fn decode(filter: Box<dyn AnyFilter>, section: Bytes) -> Result<Box<dyn AnyFilter>, DecodeError> {
+    if filter.can().exact {
+        return Err(DecodeError::Section { found: EXCEPTIONS });
+    }
+    if section.is_empty() || !section.len().is_multiple_of(size_of::<Digest>()) {
+        return Err(DecodeError::Value { field: "length of the exceptions", found: section.len() as u64 });
+    }
+    let problem = DecodeError::Payload { problem: "exceptions do not ascend" };
+    let exceptions = Exact::of_sorted(section, filter.hashing()).ok_or(problem)?;
+    Ok(Box::new(Excepted { filter, exceptions }))
+}
+
+impl Filter for Excepted {
+    fn hashing(&self) -> Hashing {
+        self.filter.hashing()
+    }
+
+    fn contains_digest(&self, digest: Digest) -> bool {
+        self.filter.contains_digest(digest) && !self.is_exception(digest)
+    }
+
+    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
+        let before = hits.len();
+        self.filter.contains_batch(digests, hits);
+        for (&digest, hit) in digests.iter().zip(&mut hits[before..]) {
+            *hit = *hit && !self.is_exception(digest);
+        }
+    }
+}
+
+impl Insert for Excepted {
+    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
+        let mut outcome = self.filter.as_insert().expect(OFFERED).insert_digest(digest)?;
+        self.drop_inserted(&[digest], core::slice::from_mut(&mut outcome));
+        Ok(outcome)
+    }
+
+    fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
+        let before = outcomes.len();
+        let inserted = self.filter.as_insert().expect(OFFERED).insert_batch(digests, outcomes);
+        self.after_batch(inserted, digests, &mut outcomes[before..])
+    }
+}
+
+impl Remove for Excepted {
+    fn remove_digest(&mut self, digest: Digest) -> bool {
+        !self.is_exception(digest) && self.filter.as_remove().expect(OFFERED).remove_digest(digest)
+    }
+
+    fn remove_batch(&mut self, digests: &[Digest], removed: &mut Vec<bool>) {
+        let before = removed.len();
+        removed.extend(digests.iter().map(|&digest| !self.is_exception(digest)));
+        let asked: Vec<Digest> = digests
+            .iter()
+            .zip(&removed[before..])
+            .filter(|(_, asked)| **asked)
+            .map(|(&digest, _)| digest)
+            .collect();
+        let mut answers = Vec::with_capacity(asked.len());
+        self.filter.as_remove().expect(OFFERED).remove_batch(&asked, &mut answers);
+        let asked = removed[before..].iter_mut().filter(|asked| **asked);
+        asked.zip(answers).for_each(|(removed, answer)| *removed = answer);
+    }
+}
+
+impl Count for Excepted {
+    fn count_digest(&self, digest: Digest) -> u64 {
+        match self.filter.as_count().expect(OFFERED).count_digest(digest) {
+            count if count > 0 && self.is_exception(digest) => 0,
+            count => count,
+        }
+    }
+
+    fn ceiling(&self) -> u64 {
+        self.filter.as_count().expect(OFFERED).ceiling()
+    }
+
+    fn count_batch(&self, digests: &[Digest], counts: &mut Vec<u64>) {
+        let before = counts.len();
+        self.filter.as_count().expect(OFFERED).count_batch(digests, counts);
+        for (&digest, count) in digests.iter().zip(&mut counts[before..]) {
+            if *count > 0 && self.is_exception(digest) {
+                *count = 0;
+            }
+        }
+    }
+}
+
+impl Label for Excepted {
+    fn areas(&self) -> u16 {
+        self.filter.as_label().expect(OFFERED).areas()
+    }
+
+    fn area_name(&self, area: NonZeroU16) -> Option<&str> {
+        self.filter.as_label().expect(OFFERED).area_name(area)
+    }
+
+    fn name_areas(&mut self, names: &[&str]) -> Result<(), SpecError> {
+        self.filter.as_label_mut().expect(OFFERED).name_areas(names)
+    }
+
+    fn insert_labelled(&mut self, digest: Digest, area: NonZeroU16) -> Result<Insertion, Full> {
+        let mut outcome = self.filter.as_label_mut().expect(OFFERED).insert_labelled(digest, area)?;
+        self.drop_inserted(&[digest], core::slice::from_mut(&mut outcome));
+        Ok(outcome)
+    }
+
+    fn insert_labelled_batch(
+        &mut self,
+        digests: &[Digest],
+        area: NonZeroU16,
+        outcomes: &mut Vec<Insertion>,
+    ) -> Result<(), Full> {
+        let before = outcomes.len();
+        let label = self.filter.as_label_mut().expect(OFFERED);
+        let inserted = label.insert_labelled_batch(digests, area, outcomes);
+        self.after_batch(inserted, digests, &mut outcomes[before..])
+    }
+
+    fn label_digest(&self, digest: Digest) -> Labels {
+        match self.filter.as_label().expect(OFFERED).label_digest(digest) {
+            labels if labels != Labels::None && self.is_exception(digest) => Labels::None,
+            labels => labels,
+        }
+    }
+
+    fn label_batch(&self, digests: &[Digest], labels: &mut Vec<Labels>) {
+        let before = labels.len();
+        self.filter.as_label().expect(OFFERED).label_batch(digests, labels);
+        for (&digest, labels) in digests.iter().zip(&mut labels[before..]) {
+            if *labels != Labels::None && self.is_exception(digest) {
+                *labels = Labels::None;
+            }
+        }
+    }
+}
+
+/// Another filter without its exceptions, and these.
+fn apart(other: &dyn AnyFilter) -> (&dyn AnyFilter, Option<&Exact>) {
+    let any: &dyn Any = other;
+    match any.downcast_ref::<Excepted>() {
+        Some(Excepted { filter, exceptions }) => (&**filter, Some(exceptions)),
+        None => (other, None),
+    }
+}
+
+impl Merge for Excepted {
+    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
+        self.hashing().must_equal(&other.hashing())?;
+        let (filter, exceptions) = apart(other);
+        // Asked before anything changes: afterwards the filter says yes to the keys of both.
+        let dropped: Vec<Digest> =
+            self.exceptions.digests().filter(|&key| other.contains_digest(key)).collect();
+        let gained: Vec<Digest> = exceptions
+            .into_iter()
+            .flat_map(|theirs| theirs.digests())
+            .filter(|&key| !self.contains_digest(key))
+            .collect();
+        self.filter.as_merge().expect(OFFERED).merge_from(filter)?;
+        for key in dropped {
+            self.exceptions.remove_digest(key);
+        }
+        gained.into_iter().for_each(|key| self.put(key));
+        Ok(())
+    }
+}
+
+impl Intersect for Excepted {
+    fn intersect_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
+        let (filter, exceptions) = apart(other);
+        self.filter.as_intersect().expect(OFFERED).intersect_from(filter)?;
+        exceptions.into_iter().flat_map(|theirs| theirs.digests()).for_each(|key| self.put(key));
+        Ok(())
+    }
+}
+
+impl Fold for Excepted {
+    fn fold_to(&self, fpr: f64) -> Result<Box<dyn AnyFilter>, FoldError> {
+        let filter = self.filter.as_fold().expect(OFFERED).fold_to(fpr)?;
+        Ok(Box::new(Self { filter, exceptions: self.exceptions.clone() }))
+    }
+}
+
+impl AnyFilter for Excepted {
+    fn family(&self) -> &'static Family {
+        self.filter.family()
+    }
+    fn report(&self) -> Report {
+        self.filter.report()
+    }
+    fn layout(&self) -> Option<Layout> {
+        self.filter.layout()
+    }
+    fn counters(&self) -> Option<CounterReport> {
+        self.filter.counters()
+    }
+    fn can(&self) -> Capabilities {
+        self.filter.can()
+    }
+    fn unsupported(&self, operation: &'static str) -> Error {
+        self.filter.unsupported(operation)
+    }
+    fn slots(&self) -> Option<Slots> {
+        self.filter.slots()
+    }
+    fn area_report(&self) -> Option<AreasReport<'_>> {
+        self.filter.area_report()
+    }
+    fn layers(&self) -> Vec<LayerReport> {
+        self.filter.layers()
+    }
+    fn window(&self) -> Option<WindowReport> {
+        self.filter.window()
+    }
+    fn others(&self) -> Option<u64> {
+        self.filter.others()
+    }
+    fn doublings(&self) -> Option<Doublings> {
+        self.filter.doublings()
+    }
+    fn exceptions(&self) -> Option<Exceptions<'_>> {
+        Some(Exceptions { keys: self.exceptions.len(), without: &*self.filter })
+    }
+
+    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
+        self.filter.encode(out);
+        if !self.exceptions.is_empty() {
+            out.section(EXCEPTIONS, self.exceptions.sorted_bytes());
+        }
+    }
+
+    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
+        if self.filter.as_insert().is_some() { Some(self) } else { None }
+    }
+    fn as_remove(&mut self) -> Option<&mut dyn Remove> {
+        if self.filter.as_remove().is_some() { Some(self) } else { None }
+    }
+    fn as_count(&self) -> Option<&dyn Count> {
+        if self.filter.as_count().is_some() { Some(self) } else { None }
+    }
+    fn as_label(&self) -> Option<&dyn Label> {
+        if self.filter.as_label().is_some() { Some(self) } else { None }
+    }
+    fn as_label_mut(&mut self) -> Option<&mut dyn Label> {
+        if self.filter.as_label_mut().is_some() { Some(self) } else { None }
+    }
+    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
+        if self.filter.as_merge().is_some() { Some(self) } else { None }
+    }
+    fn as_intersect(&mut self) -> Option<&mut dyn Intersect> {
+        if self.filter.as_intersect().is_some() { Some(self) } else { None }
+    }
+    fn as_fold(&self) -> Option<&dyn Fold> {
+        if self.filter.as_fold().is_some() { Some(self) } else { None }
+    }
+}
