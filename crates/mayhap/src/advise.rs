@@ -21,6 +21,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::error::{AdviseError, Need, Rate, SpecError};
+use crate::exceptions::may_change;
 use crate::family::{Capabilities, Family, Guarantee};
 use crate::filters::{
     bitmap, blocked, bloom, counting, cuckoo, dleft, exact, expanding, fuse, ribbon, scalable, shifting,
@@ -544,12 +545,12 @@ pub enum Warning {
     Keyed,
     /// Somebody who is not trusted could remove what others have inserted.
     HostileRemoves,
-    /// Known keys that must not be admitted: keep those that are in an exact list beside it.
+    /// Known keys that must not be admitted: [except](crate::except()) them, in an exact list beside it.
     Exceptions {
         /// The keys that are known.
         others: u64,
-        /// About so many of them are admitted.
-        expected: u64,
+        /// About so many of them are listed: those that it admits or, if it changes, all.
+        listed: u64,
         /// The bytes of the list, which are not counted in those of the filter.
         bytes: u64,
     },
@@ -616,10 +617,10 @@ impl fmt::Display for Warning {
             Self::HostileRemoves => f.write_str(
                 "somebody who is not trusted chooses keys: let nobody remove a key who cannot prove that it is in",
             ),
-            Self::Exceptions { others, expected, bytes } => write!(
+            Self::Exceptions { others, listed, bytes } => write!(
                 f,
-                "about {expected} of the {others} known others would be admitted: list them as exceptions, in {bytes} \
-                 bytes beside the filter"
+                "some of the {others} known others would be admitted: make them exceptions; about {listed} are listed, in \
+                 {bytes} bytes beside the filter"
             ),
         }
     }
@@ -1156,11 +1157,10 @@ fn warn(needs: &Needs, choice: &Choice, warnings: &mut Vec<Warning>) {
         warnings.push(Warning::HostileRemoves);
     }
     if let Some(others) = needs.exceptions.filter(|&others| others > 0 && !can.exact) {
-        // A share of a number is not above it.
-        let expected = (libm::ceil(plan.fpr.max(plan.fpr_asked) * others as f64) as u64).max(1);
-        let list = (exact::FAMILY.plan)(&Spec::new().with_capacity(expected));
-        if let Ok(list) = list {
-            warnings.push(Warning::Exceptions { others, expected, bytes: list.bits.div_ceil(8) });
+        let admitted = libm::ceil(plan.fpr.max(plan.fpr_asked) * others as f64) as u64;
+        let listed = if may_change(*can) { others } else { admitted.clamp(1, others) };
+        if let Ok(list) = (exact::FAMILY.plan)(&Spec::new().with_capacity(listed)) {
+            warnings.push(Warning::Exceptions { others, listed, bytes: list.bits.div_ceil(8) });
         }
     }
 }

@@ -79,7 +79,7 @@ pub fn except(filter: Box<dyn AnyFilter>, keys: impl IntoIterator<Item = Digest>
 }
 
 /// Whether an operation can make the filter admit a key that it denies.
-const fn may_change(can: Capabilities) -> bool {
+pub(crate) const fn may_change(can: Capabilities) -> bool {
     can.inserts || can.labels || can.merges || can.intersects || can.folds
 }
 
