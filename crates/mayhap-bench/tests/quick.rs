@@ -130,7 +130,9 @@ fn static_filters_are_held_against_their_peers() {
         "mayhap fuse 2 threads",
         "mayhap fuse compact, 10k keys: ",
         "vs jdb_xorf Bf8 batch",
-        "prefetched loads",
+        "times limit touches 4: ",
+        "mayhap ribbon compact, 10k keys: ",
+        "times mayhap fuse batch: ",
     ] {
         assert!(text.contains(part), "{part} is missing:\n{text}");
     }
