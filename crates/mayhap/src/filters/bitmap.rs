@@ -128,9 +128,7 @@ impl BitmapSet {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        if header.probing != Probing::None.id() {
-            return Err(DecodeError::Probing { found: header.probing });
-        }
+        header.must_probe_by(Probing::None)?;
         if hashing != Hashing::Integer {
             let stored = header.hashing;
             return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });

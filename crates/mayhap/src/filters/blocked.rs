@@ -416,16 +416,11 @@ impl Blocked {
             .into_iter()
             .find(known)
             .ok_or(DecodeError::Value { field: "probes", found: probes.into() })?;
-        if header.probing != probing(shape).id() {
-            return Err(DecodeError::Probing { found: header.probing });
-        }
+        header.must_probe_by(probing(shape))?;
         if !(1..=MAX_BITS / shape.bits()).contains(&blocks) {
             return Err(DecodeError::Value { field: "blocks", found: blocks });
         }
-        if matches!(hashing, Hashing::Integer) {
-            let stored = header.hashing;
-            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
-        }
+        header.must_be_hashed(hashing)?;
         let (expected, found) = (blocks * shape.bits() / 8, header.payload.length);
         if expected != found {
             return Err(DecodeError::Length { field: "payload", expected, found });

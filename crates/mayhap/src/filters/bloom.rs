@@ -703,9 +703,7 @@ impl Bloom {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        if header.probing != Probing::Scaled.id() {
-            return Err(DecodeError::Probing { found: header.probing });
-        }
+        header.must_probe_by(Probing::Scaled)?;
         let mut fields = Fields::new(&header.params);
         let bits = fields.u64("bits")?;
         if !(1..=MAX_BITS).contains(&bits) {
@@ -719,10 +717,7 @@ impl Bloom {
         let capacity = fields.u64("capacity")?;
         let fpr_asked = fields.rate("asked rate")?;
         fields.end("parameters", header.params.len())?;
-        if matches!(hashing, Hashing::Integer) {
-            let stored = header.hashing;
-            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
-        }
+        header.must_be_hashed(hashing)?;
 
         let expected = words_for(bits) * 8;
         if header.payload.length != expected {

@@ -431,9 +431,7 @@ impl Counting {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        if header.probing != Probing::Scaled.id() {
-            return Err(DecodeError::Probing { found: header.probing });
-        }
+        header.must_probe_by(Probing::Scaled)?;
         let mut fields = Fields::new(&header.params);
         let cells = fields.u64("counters")?;
         let probes = fields.u32("probes")?;
@@ -454,10 +452,7 @@ impl Counting {
         if saturated > cells {
             return Err(DecodeError::Value { field: "saturated counters", found: saturated });
         }
-        if matches!(hashing, Hashing::Integer) {
-            let stored = header.hashing;
-            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
-        }
+        header.must_be_hashed(hashing)?;
         let (expected, found) = (words_for(cells * u64::from(counter_bits)) * 8, header.payload.length);
         if expected != found {
             return Err(DecodeError::Length { field: "payload", expected, found });

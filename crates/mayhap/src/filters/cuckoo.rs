@@ -647,13 +647,8 @@ impl Cuckoo {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        if header.probing != Probing::Cuckoo.id() {
-            return Err(DecodeError::Probing { found: header.probing });
-        }
-        if matches!(hashing, Hashing::Integer) {
-            let stored = header.hashing;
-            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
-        }
+        header.must_probe_by(Probing::Cuckoo)?;
+        header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
         let buckets = fields.u64("buckets")?;
         let width = fields.u32("bits of a fingerprint")?;

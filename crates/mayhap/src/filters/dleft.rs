@@ -614,9 +614,7 @@ impl Dleft {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        if header.probing != Probing::Dleft.id() {
-            return Err(DecodeError::Probing { found: header.probing });
-        }
+        header.must_probe_by(Probing::Dleft)?;
         let mut fields = Fields::new(&header.params);
         let buckets = fields.u64("buckets")?;
         let subtables = fields.u32("subtables")?;
@@ -646,10 +644,7 @@ impl Dleft {
         if saturated > size.cells() {
             return Err(DecodeError::Value { field: "saturated counters", found: saturated });
         }
-        if matches!(hashing, Hashing::Integer) {
-            let stored = header.hashing;
-            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
-        }
+        header.must_be_hashed(hashing)?;
         let (expected, found) = (words_for(size.bits()) * 8, header.payload.length);
         if expected != found {
             return Err(DecodeError::Length { field: "payload", expected, found });

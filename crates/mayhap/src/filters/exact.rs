@@ -268,13 +268,8 @@ impl Exact {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        if header.probing != Probing::None.id() {
-            return Err(DecodeError::Probing { found: header.probing });
-        }
-        if matches!(hashing, Hashing::Integer) {
-            let stored = header.hashing;
-            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
-        }
+        header.must_probe_by(Probing::None)?;
+        header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
         let len = fields.u64("number of digests")?;
         if len > MAX_BITS / BITS_PER_KEY {

@@ -848,13 +848,8 @@ impl Expanding {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        if header.probing != Probing::Expanding.id() {
-            return Err(DecodeError::Probing { found: header.probing });
-        }
-        if matches!(hashing, Hashing::Integer) {
-            let stored = header.hashing;
-            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
-        }
+        header.must_probe_by(Probing::Expanding)?;
+        header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
         let slots = fields.u64("slots")?;
         let width = fields.u32("bits of a fingerprint")?;

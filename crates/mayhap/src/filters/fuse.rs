@@ -332,13 +332,8 @@ impl Fuse {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        if header.probing != Probing::Fuse.id() {
-            return Err(DecodeError::Probing { found: header.probing });
-        }
-        if matches!(hashing, Hashing::Integer) {
-            let stored = header.hashing;
-            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
-        }
+        header.must_probe_by(Probing::Fuse)?;
+        header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
         let keys = fields.u64("keys")?;
         let width = fields.u32("bits of a fingerprint")?;

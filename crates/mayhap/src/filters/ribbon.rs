@@ -253,13 +253,8 @@ impl Ribbon {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        if header.probing != Probing::Ribbon.id() {
-            return Err(DecodeError::Probing { found: header.probing });
-        }
-        if matches!(hashing, Hashing::Integer) {
-            let stored = header.hashing;
-            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
-        }
+        header.must_probe_by(Probing::Ribbon)?;
+        header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
         let keys = fields.u64("keys")?;
         let columns = fields.u32("columns")?;

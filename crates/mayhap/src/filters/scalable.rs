@@ -551,13 +551,8 @@ impl Scalable {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        if header.probing != Probing::Layered.id() {
-            return Err(DecodeError::Probing { found: header.probing });
-        }
-        if matches!(hashing, Hashing::Integer) {
-            let stored = header.hashing;
-            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
-        }
+        header.must_probe_by(Probing::Layered)?;
+        header.must_be_hashed(hashing)?;
         let refused = |field, found| Err(DecodeError::Value { field, found });
         let mut fields = Fields::new(&header.params);
         let bits = fields.u64("bits of all layers")?;

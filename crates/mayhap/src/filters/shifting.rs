@@ -607,10 +607,7 @@ impl Claim {
         if saturated > if counter_bits.is_some() { bits } else { 0 } {
             return Err(DecodeError::Value { field: "saturated counters", found: saturated });
         }
-        if matches!(hashing, Hashing::Integer) {
-            let stored = header.hashing;
-            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
-        }
+        header.must_be_hashed(hashing)?;
         let of_bits = words_for(bits) * 8;
         let of_counters = counter_bits.map_or(0, |width| words_for(bits * u64::from(width)) * 8);
         let (expected, found) = (of_bits + of_counters, header.payload.length);

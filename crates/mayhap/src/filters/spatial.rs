@@ -449,9 +449,7 @@ impl Spatial {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        if header.probing != Probing::Scaled.id() {
-            return Err(DecodeError::Probing { found: header.probing });
-        }
+        header.must_probe_by(Probing::Scaled)?;
         let mut fields = Fields::new(&header.params);
         let cells = fields.u64("cells")?;
         let probes = fields.u32("probes")?;
@@ -478,10 +476,7 @@ impl Spatial {
         if ascending > 1 {
             return Err(value("whether areas ascended", ascending.into()));
         }
-        if matches!(hashing, Hashing::Integer) {
-            let stored = header.hashing;
-            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
-        }
+        header.must_be_hashed(hashing)?;
         let fpr = math::bloom_fpr(cells, capacity as f64, probes);
         let size = SpatialSize { capacity, cells, probes, areas, label_bits, fpr_asked, fpr };
         let (expected, found) = (words_for(size.bits()) * 8, header.payload.length);

@@ -535,9 +535,7 @@ impl Spectral {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        if header.probing != Probing::Scaled.id() {
-            return Err(DecodeError::Probing { found: header.probing });
-        }
+        header.must_probe_by(Probing::Scaled)?;
         let mut fields = Fields::new(&header.params);
         let cells = fields.u64("counters")?;
         let probes = fields.u32("probes")?;
@@ -563,10 +561,7 @@ impl Spectral {
         let second_cells = if has_second { secondary_cells(cells) } else { 0 };
         first.check(cells, width)?;
         second.check(second_cells, width)?;
-        if matches!(hashing, Hashing::Integer) {
-            let stored = header.hashing;
-            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
-        }
+        header.must_be_hashed(hashing)?;
         // No sum overflows: there are less than 2^48 bits, and no more pairs than counters.
         let of_marks = if has_second { words_for(cells) * 8 } else { 0 };
         let (expected, found) =

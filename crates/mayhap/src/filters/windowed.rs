@@ -426,13 +426,8 @@ impl Windowed {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        if header.probing != Probing::Sliced.id() {
-            return Err(DecodeError::Probing { found: header.probing });
-        }
-        if matches!(hashing, Hashing::Integer) {
-            let stored = header.hashing;
-            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
-        }
+        header.must_probe_by(Probing::Sliced)?;
+        header.must_be_hashed(hashing)?;
         let refused = |field, found| Err(DecodeError::Value { field, found });
         let mut fields = Fields::new(&header.params);
         let slice_bits = fields.u64("bits of a slice")?;

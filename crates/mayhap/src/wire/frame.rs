@@ -7,6 +7,7 @@ use super::{Fields, checksum};
 use crate::bits::Bytes;
 use crate::error::DecodeError;
 use crate::hash::{Hashing, HashingProblem, Secret, StoredHashing};
+use crate::probing::Probing;
 
 /// Header, payload and sections start on multiples of this, so that a map can start there too.
 pub const PAGE: usize = 4096;
@@ -117,6 +118,27 @@ pub struct Header {
 }
 
 impl Header {
+    /// Positions are found by this rule.
+    ///
+    /// # Errors
+    /// [`DecodeError::Probing`] if they are not.
+    pub fn must_probe_by(&self, probing: Probing) -> Result<(), DecodeError> {
+        let found = self.probing;
+        if found == probing.id() { Ok(()) } else { Err(DecodeError::Probing { found }) }
+    }
+
+    /// Keys are hashed, and not integers that stand for themselves.
+    ///
+    /// # Errors
+    /// [`DecodeError::Hashing`] if they are not.
+    pub fn must_be_hashed(&self, hashing: Hashing) -> Result<(), DecodeError> {
+        let stored = self.hashing;
+        match hashing {
+            Hashing::Integer => Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version }),
+            _ => Ok(()),
+        }
+    }
+
     /// The length of a header with so many bytes of parameters and so many sections.
     pub(super) fn length_for(params: usize, sections: usize) -> usize {
         (FIXED + params + sections * SECTION + SUM).next_multiple_of(PAGE)
