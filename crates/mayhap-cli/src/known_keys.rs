@@ -60,7 +60,8 @@ pub(crate) fn build_within(
         let others_held = (8 * others.len()) >> math::shard_bits(others.len());
         let shard = set.len() >> math::shard_bits(set.len());
         let working = WITHIN_BYTES * (shard + 64) + 2 * others_held;
-        let filter = filter_bytes(&spec.with_others(others.len()))?;
+        // Both stages are put together in the end, and are there twice for a moment.
+        let filter = filter_bytes(&spec.with_others(others.len()))?.saturating_mul(2);
         threads = threads_for(
             memory,
             filter,
@@ -81,8 +82,8 @@ pub(crate) fn build_within(
 }
 
 /// What a shard of a set within a universe takes for each of its keys while it is built: the half, those that are told in the
-/// second stage, which are up to three times as many, and their equations.
-const WITHIN_BYTES: u64 = 128;
+/// second stage, which are up to four times as many, and their equations.
+const WITHIN_BYTES: u64 = 160;
 
 /// The halves of all keys of the inputs.
 fn spooled(

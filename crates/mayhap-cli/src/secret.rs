@@ -5,6 +5,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result, anyhow, bail};
 use mayhap::{DecodeError, Hashing, Secret};
@@ -24,6 +25,9 @@ pub(crate) struct SecretArgs {
     /// The secret of a keyed filter: a file with one line of 32 hexadecimal digits [default: FILTER.key]
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
+    /// The secret in it, which is read once: it may come through a pipe.
+    #[arg(skip)]
+    secret: OnceLock<Secret>,
 }
 
 impl SecretArgs {
@@ -41,7 +45,13 @@ impl SecretArgs {
     ) -> Result<T> {
         let path = self.key_file.clone().unwrap_or_else(|| beside(filter));
         let secret = if self.is_given() {
-            Ok(read(&path)?)
+            Ok(match self.secret.get() {
+                Some(secret) => *secret,
+                None => *self.secret.get_or_init({
+                    let secret = read(&path)?;
+                    move || secret
+                }),
+            })
         } else if path.exists() && !path.is_file() {
             // A pipe that happens to have the name would keep us waiting.
             Err(anyhow!("{}: not a file", path.display()))
@@ -101,6 +111,17 @@ fn read(path: &Path) -> Result<Secret> {
     parse(&text).ok_or_else(|| {
         anyhow!("{}: not a key file, which is one line of 32 hexadecimal digits", path.display())
     })
+}
+
+/// Refuses to write a filter where a secret is, whatever that is called here.
+pub(crate) fn must_not_be_one(output: &Path) -> Result<()> {
+    if output.is_file() && read(output).is_ok() {
+        bail!(
+            "{}: is a key file, and a secret is never overwritten; write to another file",
+            output.display()
+        );
+    }
+    Ok(())
 }
 
 fn parse(text: &[u8]) -> Option<Secret> {
@@ -199,7 +220,13 @@ fn create(path: &Path, text: &[u8]) -> Result<()> {
     file.write_all(text).and_then(|()| file.sync_all()).map_err(|e| {
         let _ = fs::remove_file(path);
         anyhow!("{}: cannot write the key file: {e}", path.display())
-    })
+    })?;
+    // Its name must be on the disk before the filter is. Systems that cannot sync a folder do it by themselves.
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if let Ok(folder) = File::open(folder) {
+        let _ = folder.sync_all();
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -237,3 +237,28 @@ fn a_universe_needs_no_exceptions() {
     );
     assert_eq!(folder.names(), ["all", "good", "keys"]);
 }
+
+#[test]
+fn merging_three_files_keeps_what_none_of_them_admits() {
+    let folder = Folder::new();
+    for name in ["a", "b", "c"] {
+        folder.write(&format!("k{name}"), lines(&format!("{name}-"), 3000));
+    }
+    folder.write("allowed", lines("allowed-", 1000));
+    folder.mayhap("build -n 3000 -o a ka").run().ends(0);
+    folder.mayhap("build -n 3000 -o b kb").run().ends(0);
+    folder.mayhap("build -n 3000 --allow allowed -o c kc").run().ends(0);
+    let denied = |file: &str| folder.mayhap(&format!("check -v {file} allowed")).run().out;
+    let both: Vec<u8> = {
+        folder.write("not-a", denied("a"));
+        folder.mayhap("check -v b not-a").run().out
+    };
+    for order in ["a b c", "c a b", "b c a"] {
+        folder.mayhap(&format!("merge -o all {order}")).run().ends(0);
+        folder.write("no", denied("all"));
+        // Those that a and b deny are denied by all three.
+        folder.write("both", &both);
+        folder.mayhap("check -c all both").run().ends(1).prints("0\n");
+        folder.mayhap("check -c all kc").run().ends(0).prints("3000\n");
+    }
+}

@@ -232,3 +232,36 @@ fn static_families_and_universes_are_keyed_too() {
         folder.mayhap("check -c f keys").run().ends(2);
     }
 }
+
+/// By another spelling, a link or another command a filter was written over its secret.
+#[test]
+fn a_secret_is_never_overwritten_by_a_filter() {
+    let folder = Folder::new();
+    folder.write("keys", lines("key-", 10));
+    folder.mayhap("build --keyed --key-file ./x -o x keys").run().ends(2).says("never overwritten");
+    assert_eq!(folder.names(), ["keys"]);
+    folder.mayhap("build --keyed -o f keys").run().ends(0);
+    folder.mayhap("build --key-file f.key -o g keys").run().ends(0);
+    let secret = folder.read("f.key");
+    for command in [
+        "build --key-file f.key -o ./f.key keys",
+        "build --key-file f.key -o f.key keys",
+        "build -o f.key keys",
+        "merge -o f.key f g --key-file f.key",
+        "merge -o ./f.key f f",
+        "fold -p 50% -o f.key f",
+    ] {
+        folder.mayhap(command).run().ends(2);
+        assert!(folder.read("f.key") == secret, "{command}");
+    }
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(folder.path("f.key"), folder.path("link")).unwrap();
+        folder.mayhap("build --key-file f.key -o link keys").run().ends(2).says("is a key file");
+        assert!(folder.read("f.key") == secret);
+        // A secret that can be read once is read once.
+        let script = "mkfifo pipe; cat f.key > pipe & \"$MAYHAP\" merge -o both f g --key-file pipe";
+        folder.sh(script).run().ends(0);
+    }
+    folder.mayhap("build --seed 7 --key-file f.key -o h keys").run().ends(2).says("leave one of them out");
+}

@@ -275,15 +275,34 @@ impl DigestShards for DigestSpool {
             return self.take_some((shard >> (bits - PART_BITS)) as usize, shard, bits, halves);
         }
         let parts = PARTS >> bits;
+        // A shard that has many more than its share has them by repeats, which need no memory.
+        let mean = self.len() >> bits;
+        let usual = usize::try_from(mean + 6 * mean.isqrt() + 64).unwrap_or(usize::MAX);
+        let mut most = usual;
+        let mut hold = |halves: &mut Vec<u64>| {
+            if halves.len() > most {
+                halves.sort_unstable();
+                halves.dedup();
+                halves.shrink_to(most);
+                most = most.max(2 * halves.len());
+            }
+        };
         for part in shard as usize * parts..(shard as usize + 1) * parts {
             let Part { blocks, extents } = std::mem::take(&mut *self.part(part));
-            let count = |blocks: &[Block]| blocks.iter().map(|block| block.len).sum::<usize>();
-            halves.reserve_exact(count(&blocks) + extents.iter().map(|extent| extent.halves).sum::<usize>());
+            let count = blocks.iter().map(|block| block.len).sum::<usize>()
+                + extents.iter().map(|extent| extent.halves).sum::<usize>();
+            halves.reserve_exact(count.min(usual.saturating_sub(halves.len()) + LONGEST_BLOCK));
             for extent in extents {
-                self.read(extent, halves)?;
+                // Of a long run only a piece is in memory at a time.
+                for from in (0..extent.halves).step_by(LONGEST_BLOCK) {
+                    let piece = LONGEST_BLOCK.min(extent.halves - from);
+                    self.read(Extent { offset: extent.offset + 8 * from as u64, halves: piece }, halves)?;
+                    hold(halves);
+                }
             }
             for block in blocks {
                 halves.extend_from_slice(block.halves());
+                hold(halves);
             }
         }
         Ok(())
@@ -454,6 +473,24 @@ mod tests {
         let mut found = Vec::new();
         spool.take(0, 20, &mut found).unwrap();
         assert_eq!((found.len(), found.iter().all(|&half| half == 42)), (100_000, true));
+    }
+
+    /// A shard that is all repeats was taken into memory as a whole.
+    #[test]
+    fn repeats_of_one_key_are_taken_in_little_memory() {
+        for memory in [0, u64::MAX] {
+            let spool = DigestSpool::new(memory);
+            let mut sorter = spool.sorter();
+            for _ in 0..1000 {
+                sorter.push(&[Digest { a: 42, b: 0 }; 1000]).unwrap();
+            }
+            let mut found = Vec::new();
+            spool.take(0, 3, &mut found).unwrap();
+            // An eighth is what a shard has on average.
+            let most = 125_000 + LONGEST_BLOCK + 5000;
+            assert!(found.len() <= most && found.capacity() <= most + LONGEST_BLOCK, "{}", found.capacity());
+            assert!(!found.is_empty() && found.iter().all(|&half| half == 42));
+        }
     }
 
     #[test]

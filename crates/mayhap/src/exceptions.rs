@@ -78,6 +78,22 @@ pub fn except(filter: Box<dyn AnyFilter>, keys: impl IntoIterator<Item = Digest>
     Box::new(excepted)
 }
 
+/// Readies filters for a union of all of them, one after the other: each gets those exceptions of the others that it denies
+/// anyway. Otherwise a key that no filter admits, but a union of some does, would be lost as an exception of the next.
+pub fn share_exceptions(filters: &mut [Box<dyn AnyFilter>]) {
+    let mut all = Vec::new();
+    for filter in &*filters {
+        all.extend(apart(&**filter).1.into_iter().flat_map(Exact::digests));
+    }
+    all.sort_unstable();
+    all.dedup();
+    for filter in filters {
+        let denied: Vec<Digest> = all.iter().copied().filter(|&key| !filter.contains_digest(key)).collect();
+        let bare: Box<dyn AnyFilter> = Box::new(Exact::default());
+        *filter = except(core::mem::replace(filter, bare), denied);
+    }
+}
+
 /// Whether an operation can make the filter admit a key that it denies.
 pub(crate) const fn may_change(can: Capabilities) -> bool {
     can.inserts || can.labels || can.merges || can.intersects || can.folds

@@ -93,7 +93,7 @@ pub mod wire;
 
 pub use advise::{Advice, Beyond, Choice, First, Needs, Reason, Rule, RunnerUp, Warning, advise};
 pub use error::{AdviseError, BuildError, DecodeError, Error, FoldError, Full, Limit, Mismatch, SpecError};
-pub use exceptions::except;
+pub use exceptions::{except, share_exceptions};
 pub use family::{
     AnyFilter, Combine, Doublings, Exceptions, Family, Report, Slots, combine, encode, encode_with,
 };

@@ -1026,7 +1026,7 @@ pub fn fuse_segments(keys: u64, ways: u32) -> (u32, u64) {
 /// False-positive rate of a static filter with fingerprints of so many bits: that an absent key has the fingerprint, or the
 /// half digest of one of the keys.
 pub fn fuse_fpr(width: u32, keys: u64) -> f64 {
-    libm::scalbn(1.0, -(width as i32)) + libm::scalbn(keys as f64, -64)
+    libm::scalbn(1.0, -(width as i32)) + equal_halves(keys)
 }
 
 /// A layer of a bumped ribbon has so many slots per key: too few, on purpose.
@@ -1061,19 +1061,80 @@ const fn ribbon_bumped(row_bits: u32) -> f64 {
     if row_bits == 64 { 0.0364 } else { 0.0356 }
 }
 
+/// Slots at which keys start in a layer of so many blocks of 64.
+pub(crate) const fn ribbon_starts(blocks: u64, row_bits: u32) -> u64 {
+    (blocks * 64 + 1).saturating_sub(row_bits as u64)
+}
+
+/// How many of a layer's blocks have no extra column, so that at least the share `more` of the keys, in parts of 2^32, starts
+/// in those that have one. Nobody starts in the last slots.
+pub(crate) fn ribbon_plain_blocks(blocks: u64, row_bits: u32, more: u32) -> u64 {
+    if more == 0 {
+        return blocks;
+    }
+    let plain = (u128::from(ribbon_starts(blocks, row_bits)) * ((1u128 << 32) - u128::from(more))) >> 32;
+    (plain / 64) as u64
+}
+
+/// The rate of those who start in a layer of so many blocks, if they have no fingerprint there.
+pub(crate) fn ribbon_layer_fpr(blocks: u64, row_bits: u32, columns: u32, more: u32) -> f64 {
+    let starts = ribbon_starts(blocks, row_bits);
+    if starts == 0 {
+        return 0.0;
+    }
+    let plain = (64 * ribbon_plain_blocks(blocks, row_bits, more)).min(starts) as f64 / starts as f64;
+    libm::scalbn(0.5 + plain / 2.0, -(columns as i32))
+}
+
+/// The rate of a shard, from the rates of its layers: the others go on to the next one.
+pub(crate) fn ribbon_shard_fpr(layers: impl Iterator<Item = f64>, row_bits: u32) -> f64 {
+    let (mut rate, mut reached, mut last) = (0.0, 1.0, 0.0);
+    for layer in layers {
+        rate += reached * (1.0 - ribbon_bumped(row_bits)) * layer;
+        reached *= ribbon_bumped(row_bits);
+        last = layer;
+    }
+    // The last one bumps nobody.
+    rate + reached * last
+}
+
+/// Blocks of each layer of a shard of a bumped ribbon of so many keys.
+fn ribbon_layers(keys: u64, row_bits: u32) -> impl Iterator<Item = (u64, bool)> {
+    let (mut left, mut level, mut ended) = (keys, 0, false);
+    core::iter::from_fn(move || {
+        if ended {
+            return None;
+        }
+        ended = left < RIBBON_LEAST || level == 4;
+        let blocks = if ended { ribbon_last_blocks(left, row_bits, 0) } else { ribbon_blocks(left) };
+        level += 1;
+        left = (left as f64 * ribbon_bumped(row_bits)) as u64;
+        Some((blocks, ended))
+    })
+}
+
+/// False-positive rate of a ribbon filter of so many keys: that an absent key has the fingerprint, or the half digest of one
+/// of the keys. At most [`ribbon_fpr`], since whole blocks have one column more.
+pub(crate) fn ribbon_planned_fpr(keys: u64, row_bits: u32, columns: u32, more: u32) -> f64 {
+    let shard = keys.div_ceil(1 << shard_bits(keys));
+    let layers =
+        ribbon_layers(shard, row_bits).map(|(blocks, _)| ribbon_layer_fpr(blocks, row_bits, columns, more));
+    ribbon_shard_fpr(layers, row_bits) + equal_halves(keys)
+}
+
+/// The chance that an absent key has the half digest of one of so many.
+pub(crate) fn equal_halves(keys: u64) -> f64 {
+    libm::scalbn(keys as f64, -64)
+}
+
 /// Words that a shard of a bumped ribbon of so many keys takes: the slots of each layer, and two bits for each bucket.
 pub(crate) fn ribbon_words(keys: u64, row_bits: u32, columns: u32, more: u32) -> u64 {
-    let (mut left, mut words) = (keys, 0);
-    for level in 0.. {
-        let is_last = left < RIBBON_LEAST || level == 4;
-        let blocks = if is_last { ribbon_last_blocks(left, row_bits, 0) } else { ribbon_blocks(left) };
-        let extra = (u128::from(blocks) * u128::from(more)).div_ceil(1 << 32) as u64;
-        words += blocks * u64::from(columns) + extra;
-        if is_last {
-            break;
+    let mut words = 0;
+    for (blocks, is_last) in ribbon_layers(keys, row_bits) {
+        words += blocks * u64::from(columns) + blocks - ribbon_plain_blocks(blocks, row_bits, more);
+        if !is_last {
+            words += (blocks * 64).div_ceil(1 << ribbon_bucket_log(row_bits)).div_ceil(32);
         }
-        words += (blocks * 64).div_ceil(1 << ribbon_bucket_log(row_bits)).div_ceil(32);
-        left = (left as f64 * ribbon_bumped(row_bits)) as u64;
     }
     words
 }
@@ -1089,10 +1150,11 @@ pub(crate) fn ribbon_columns(p: f64) -> u64 {
     ((columns << 32) + more).min(32 << 32)
 }
 
-/// False-positive rate of a ribbon filter: that an absent key has the fingerprint, or the half digest of one of the keys.
+/// The most that the false-positive rate of a ribbon filter can be: that an absent key has the fingerprint, or the half
+/// digest of one of the keys.
 pub fn ribbon_fpr(columns: u32, more: u32, keys: u64) -> f64 {
     let share = f64::from(more) / 4_294_967_296.0;
-    libm::scalbn(1.0 - share / 2.0, -(columns as i32)) + libm::scalbn(keys as f64, -64)
+    libm::scalbn(1.0 - share / 2.0, -(columns as i32)) + equal_halves(keys)
 }
 
 /// The rate at which a set within a known universe admits keys that are of neither part of it: the first stage admits one in

@@ -66,9 +66,9 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// How many of the blocks have no extra column. At least the share that was asked for has one.
+    /// How many of the blocks have no extra column.
     fn plain(&self, blocks: u64) -> u64 {
-        blocks - ((u128::from(blocks) * u128::from(self.more)).div_ceil(1 << 32)) as u64
+        math::ribbon_plain_blocks(blocks, self.row_bits, self.more)
     }
 
     /// The slots of a bucket are 2 to this.
@@ -122,7 +122,7 @@ impl Layer {
         let buckets_at = at + blocks * u64::from(shape.columns) + (blocks - plain);
         let buckets =
             if is_last { 0 } else { (blocks * BLOCK).div_ceil(1 << shape.bucket_log()).div_ceil(32) };
-        let starts = (blocks * BLOCK + 1).saturating_sub(shape.row_bits.into());
+        let starts = math::ribbon_starts(blocks, shape.row_bits);
         let at_buckets = if is_last { LAST } else { buckets_at };
         (Self { seed, starts, plain, blocks_at: at, buckets_at: at_buckets }, buckets_at + buckets)
     }
@@ -261,7 +261,21 @@ impl Retrieval {
     pub(crate) fn slots(&self) -> u64 {
         let row = u64::from(self.shape.row_bits) - 1;
         let of = |layer: &Layer| if layer.starts == 0 { 0 } else { layer.starts + row };
-        self.shards.iter().flatten().map(of).sum()
+        self.shards.iter().flatten().map(of).fold(0, u64::saturating_add)
+    }
+
+    /// The rate of absent keys, if those of the set have their fingerprints.
+    pub(crate) fn fpr(&self) -> f64 {
+        let Shape { row_bits, columns, more } = self.shape;
+        let layer = |layer: &Layer| {
+            let blocks = (layer.starts + u64::from(row_bits) - 1) / BLOCK;
+            math::ribbon_layer_fpr(blocks, row_bits, columns, more)
+        };
+        // Of a shard without keys all are denied.
+        let of = |layers: &[Layer; MOST_LAYERS]| {
+            math::ribbon_shard_fpr(layers.iter().take_while(|layer| layer.starts > 0).map(layer), row_bits)
+        };
+        self.shards.iter().map(of).sum::<f64>() / self.shards.len() as f64
     }
 
     /// Bytes of memory without the words.

@@ -227,7 +227,10 @@ impl DigestShards for MemoryShards {
     }
 
     fn take(&self, shard: u64, bits: u32, halves: &mut Vec<u64>) -> Result<(), BuildError> {
-        assert!(bits <= self.bits, "{} bits were prepared, {bits} are asked for", self.bits);
+        if bits > self.bits {
+            let problem = alloc::format!("2^{} shards were prepared, 2^{bits} are asked for", self.bits);
+            return Err(BuildError::Source { problem });
+        }
         let finer = self.bits - bits;
         for part in shard << finer..(shard + 1) << finer {
             let taken = mem::take(

@@ -1038,7 +1038,7 @@ impl Spec {
         };
         match size.bits() {
             asked if asked > MAX_BITS => Err(SpecError::Bits { asked, limit: MAX_BITS }),
-            _ => Ok(size),
+            _ => Ok(RibbonSize { fpr: size.planned_fpr(), ..size }),
         }
     }
 }
@@ -1068,6 +1068,11 @@ impl RibbonSize {
         let words =
             math::ribbon_words(self.capacity.div_ceil(shards), self.row_bits, self.columns, self.more);
         shards * words * 64
+    }
+
+    /// The rate of as many keys.
+    pub(crate) fn planned_fpr(&self) -> f64 {
+        math::ribbon_planned_fpr(self.capacity, self.row_bits, self.columns, self.more)
     }
 
     /// Bits of a fingerprint, on average.

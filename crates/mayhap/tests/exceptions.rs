@@ -500,3 +500,37 @@ fn truncated_and_damaged_files_are_refused() {
         }
     }
 }
+
+/// A union of some admits keys that none of them admits, and the exceptions of the next one were lost for that.
+#[test]
+fn merging_three_keeps_what_none_admits_in_any_order() {
+    each_family(|family| {
+        if !family.can.merges || family.can.exact {
+            return;
+        }
+        let allowed = digests(family, 5000..6000);
+        let parts = || {
+            let mut parts =
+                [0..400, 400..800, 800..1200].map(|range| filled(family, 3000, range)).into_iter();
+            let (first, second) = (parts.next().unwrap(), parts.next().unwrap());
+            [first, second, except(parts.next().unwrap(), allowed.iter().copied())]
+        };
+        let denied: Vec<Digest> = {
+            let parts = parts();
+            let is_denied = |key: &Digest| parts.iter().all(|part| !part.contains_digest(*key));
+            allowed.iter().copied().filter(is_denied).collect()
+        };
+        assert!(denied.len() > 900);
+        for order in [[0, 1, 2], [2, 0, 1], [1, 2, 0]] {
+            let mut filters = parts();
+            mayhap::share_exceptions(&mut filters);
+            let mut filters = filters.map(Some);
+            let mut merged = filters[order[0]].take().unwrap();
+            for index in &order[1..] {
+                combine(&mut *merged, &*filters[*index].take().unwrap(), Combine::Union).unwrap();
+            }
+            assert!(denied.iter().all(|&key| !merged.contains_digest(key)), "{order:?}");
+            assert_eq!(exceptions(&*merged), denied.len() as u64, "{order:?}");
+        }
+    });
+}

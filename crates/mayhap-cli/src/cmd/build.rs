@@ -22,7 +22,7 @@ use crate::keys::{Kind, Selector};
 use crate::known_keys;
 use crate::numbers;
 use crate::report;
-use crate::secret::{ForBuild, SecretArgs};
+use crate::secret::{self, ForBuild, SecretArgs};
 
 /// Build a filter file from keys
 ///
@@ -251,6 +251,11 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
+    if args.secret.is_given() && args.seed != 0 {
+        return Err(anyhow!(
+            "--seed and --key-file: keys are hashed under a seed or under a secret; leave one of them out"
+        ));
+    }
     let secret = ForBuild::new(&args.output, args.keyed, &args.secret)?;
     let mut args = args.clone();
     args.hashing = secret.hashing().unwrap_or(Hashing::Xxh3 { seed: args.seed });
@@ -576,6 +581,7 @@ fn need_doubling(choice: &Choice) -> Result<()> {
 /// Writes a filter to a file, or to standard output for `-`.
 pub(crate) fn write(output: &Path, filter: &dyn AnyFilter) -> Result<()> {
     if output != Path::new("-") {
+        secret::must_not_be_one(output)?;
         return Ok(mayhap_store::write(output, filter)?);
     }
     use std::io::{IsTerminal, Write};

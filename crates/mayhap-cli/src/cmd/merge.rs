@@ -1,9 +1,9 @@
 //! `mayhap merge`: union, intersection and difference of filter files.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
-use mayhap::{AnyFilter, Combine, combine, except};
+use mayhap::{AnyFilter, Combine, combine, share_exceptions};
 use serde_json::json;
 
 use crate::args::{Common, OpenArgs};
@@ -46,7 +46,15 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         _ => Combine::Union,
     };
     let (first, others) = args.filters.split_first().context("no filter file is given")?;
-    let mut parts = vec![(first, ready(args, first)?)];
+    let mut opened = Vec::with_capacity(args.filters.len());
+    for path in &args.filters {
+        opened.push(args.open.open(path)?.filter);
+    }
+    // Before any two are one: what each of them denies by itself stays denied.
+    share_exceptions(&mut opened);
+    let mut opened = opened.into_iter();
+    let mut next = || opened.next().context("as many filters as names");
+    let mut parts = vec![(first, next()?)];
     let (family, hashing) = (parts[0].1.family(), parts[0].1.hashing());
     match how {
         Combine::Union => need(first, &*parts[0].1, "merge", |can| can.merges),
@@ -60,7 +68,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     // Filters of the same size first, which costs nothing. What is left has different sizes: each is
     // brought to the largest directly, and not by way of those between.
     for path in others {
-        let other = ready(args, path)?;
+        let other = next()?;
         if other.family() == family {
             let same = hashing.must_equal(&other.hashing());
             same.map_err(|e| anyhow!("{} and {}: {e}", first.display(), path.display()))?;
@@ -132,11 +140,6 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         }
     }
     Ok(YES)
-}
-
-/// A filter of a file, with a place for the exceptions of others.
-fn ready(args: &Args, path: &Path) -> Result<Box<dyn AnyFilter>> {
-    Ok(except(args.open.open(path)?.filter, []))
 }
 
 /// Filters of one family that agree in this mean the same by the same bits.

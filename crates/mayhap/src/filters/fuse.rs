@@ -11,7 +11,7 @@
 //!
 //! | operation | cache lines                | can fail                          |
 //! |-----------|----------------------------|-----------------------------------|
-//! | build     | a few passes over all keys | memory; a source that cannot read |
+//! | build     | a few passes over all keys | memory; the source; chosen keys   |
 //! | contains  | 3 (layout `compact`: 4)    | no                                |
 //!
 //! Each key has a place in each of three neighbouring segments (four in the layout `compact`, which is smaller and slower).

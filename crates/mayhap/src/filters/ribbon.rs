@@ -14,7 +14,7 @@
 //!
 //! | operation | cache lines                                 | can fail                          |
 //! |-----------|---------------------------------------------|-----------------------------------|
-//! | build     | sorted: a few passes over all keys          | memory; a source that cannot read |
+//! | build     | sorted: a few passes over all keys          | memory; the source; chosen keys   |
 //! | contains  | two blocks of 64 slots, and a bucket's bits | no                                |
 //!
 //! How the values are stored and found is in `retrieval.rs`: the value of a key is its fingerprint. Rows have 64 bits in the
@@ -158,7 +158,7 @@ impl Ribbon {
         )?;
         let (retrieval, words) = joined.finish()?;
         size.capacity = u64::max(keys, 1);
-        size.fpr = math::ribbon_fpr(size.columns, size.more, size.capacity);
+        size.fpr = size.planned_fpr();
         Ok(Self { words, retrieval, size, hashing, keys })
     }
 
@@ -220,7 +220,7 @@ impl Ribbon {
     /// The false-positive rate: that of the fingerprints, and that of half digests.
     #[must_use]
     pub fn fpr(&self) -> f64 {
-        math::ribbon_fpr(self.size.columns, self.size.more, self.keys)
+        self.retrieval.fpr() + math::equal_halves(self.keys)
     }
 
     /// How keys are hashed.
@@ -264,7 +264,7 @@ impl Ribbon {
         let fpr_asked = fields.rate("asked rate")?;
         fields.end("parameters", header.params.len())?;
         let value = |field, found: u32| DecodeError::Value { field, found: found.into() };
-        if columns > 32 || (columns == 32 && more != 0) {
+        if columns > 32 || (columns == 32 && more != 0) || (columns == 0 && more == 0) {
             return Err(value("columns", columns));
         }
         if row_bits != 64 && row_bits != 128 {
@@ -274,13 +274,13 @@ impl Ribbon {
             return Err(value("bits that tell the shard", shard_bits));
         }
         let shape = Shape { row_bits, columns, more };
-        let fpr = math::ribbon_fpr(columns, more, keys.max(1));
-        let size = RibbonSize { capacity: keys.max(1), columns, more, row_bits, fpr_asked, fpr };
+        let mut size = RibbonSize { capacity: keys.max(1), columns, more, row_bits, fpr_asked, fpr: 0.0 };
+        size.fpr = size.planned_fpr();
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
         let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
         let retrieval = Retrieval::decode(shape, shard_bits, words.as_slice())?;
         // More keys than slots are implied by others only in tiny filters.
-        let most = (2 * retrieval.slots()).min(MAX_BITS);
+        let most = retrieval.slots().saturating_mul(2).min(MAX_BITS);
         if let Some(found) = frame.header.ones.filter(|&ones| ones > most) {
             return Err(DecodeError::Value { field: "number of keys", found });
         }

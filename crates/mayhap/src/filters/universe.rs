@@ -12,7 +12,7 @@
 //!
 //! | operation | cache lines               | can fail                                                        |
 //! |-----------|---------------------------|-----------------------------------------------------------------|
-//! | build     | a few passes over all     | memory; a source that cannot read; a key in both                |
+//! | build     | a few passes over all     | memory; the source; chosen keys; a key in both                  |
 //! | contains  | those of one ribbon or of two | no                                                          |
 //!
 //! The first stage is a filter of the set; it admits about as many of the others as the set has keys. The second stage stores
@@ -97,7 +97,26 @@ pub enum Overlap {
     Refused,
 }
 
-/// A key that the first stage admits, and whether it is in the set.
+/// A bit of a hash, in the lowest place. No fingerprint is made of it alone, so that it says nothing about the first stage,
+/// even where both hash alike.
+#[inline(always)]
+const fn toss(hash: u64) -> u64 {
+    hash >> 32
+}
+
+/// A key's toss should be stored.
+#[derive(Clone, Copy)]
+struct Toss;
+
+impl Should for Toss {
+    #[inline(always)]
+    fn be(self, hash: u64) -> u64 {
+        toss(hash)
+    }
+}
+
+/// A key that the first stage admits, and whether it is in the set. Its value is its toss if it is, and the opposite if not:
+/// keys that nobody knew have either with the same chance, whatever is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Told {
     half: u64,
@@ -111,19 +130,8 @@ impl Equation for Told {
     }
 
     #[inline(always)]
-    fn value(&self, _: u64) -> u32 {
-        self.is_in.into()
-    }
-}
-
-/// A one should be stored.
-#[derive(Clone, Copy)]
-struct In;
-
-impl Should for In {
-    #[inline(always)]
-    fn be(self, _: u64) -> u64 {
-        1
+    fn value(&self, hash: u64) -> u32 {
+        toss(hash) as u32 ^ u32::from(!self.is_in)
     }
 }
 
@@ -238,6 +246,7 @@ impl Universe {
                 if let Some(filter) = &filter {
                     filter.retain(&first, bits, Fingerprint, &mut admitted);
                 }
+                told.reserve_exact(admitted.len());
                 for half in admitted {
                     match halves.binary_search(&half) {
                         Ok(_) => in_both += 1,
@@ -297,7 +306,7 @@ impl Universe {
     fn has(&self, half: u64) -> bool {
         let (first, second) = self.words.as_slice().split_at(self.first_words);
         self.first.as_ref().is_none_or(|stage| stage.ask_one(first, half, Fingerprint))
-            && self.second.ask_one(second, half, In)
+            && self.second.ask_one(second, half, Toss)
     }
 
     #[inline(always)]
@@ -325,7 +334,7 @@ impl Universe {
             }
             let mut are_in = [false; RUN];
             let are_in = &mut are_in[..admitted.len()];
-            self.second.ask(second, &admitted, copy, In, are_in);
+            self.second.ask(second, &admitted, copy, Toss, are_in);
             for (&place, &is_in) in places.iter().zip(&*are_in) {
                 hits[place] = is_in;
             }
@@ -444,7 +453,7 @@ impl Universe {
         };
         let second = Retrieval::decode(Shape { columns: 1, ..shape }, shard_bits, second)?;
         // More keys than slots are implied by others only in tiny sets.
-        let most = (2 * second.slots()).min(MAX_BITS);
+        let most = second.slots().saturating_mul(2).min(MAX_BITS);
         if let Some(found) = frame.header.ones.filter(|&ones| ones > most) {
             return Err(DecodeError::Value { field: "number of keys", found });
         }
