@@ -1,7 +1,6 @@
 //! Bumped ribbon filters: they are found for every number of keys, hold all of them, take hardly more than they must and err
 //! as often as they say.
 
-#[allow(dead_code)]
 mod crafted;
 
 use mayhap::shards::{DigestShards, MemoryShards};
