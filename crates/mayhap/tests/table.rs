@@ -7,8 +7,8 @@ use std::collections::HashSet;
 
 use mayhap::wire::{Frame, Summing, Verify, checksum};
 use mayhap::{
-    AnyFilter, DecodeError, Digest, Filter, Full, Hashing, Insert, Insertion, Limit, Merge, Mismatch, Spec,
-    SpecError, Table, encode, registry,
+    DecodeError, Digest, Filter, Full, Hashing, Insert, Insertion, Limit, Merge, Mismatch, Spec, SpecError,
+    Table, encode, registry,
 };
 use mayhap_eval::{ABSENT, Random};
 
