@@ -11,6 +11,7 @@ mod numbers;
 mod progress;
 mod report;
 mod secret;
+mod url_key;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
