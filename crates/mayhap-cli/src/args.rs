@@ -193,6 +193,7 @@ impl KeyArgs {
             terminator: self.terminator(),
             decompress: !self.no_decompress,
             numbered: self.numbered || self.selector().can_fail(),
+            aside: Default::default(),
         }
     }
 }
