@@ -78,7 +78,7 @@ fn a_filter_of_any_family_that_inserts_is_carried_on() {
     for name in
         ["bloom", "blocked", "cuckoo", "scalable", "expanding", "exact", "counting", "table", "windowed"]
     {
-        folder.mayhap(&format!("build -o s -n 10k -p 1e-9 --family {name}")).input(&before).run().ends(0);
+        folder.mayhap(&format!("build -o s -n 10k -p 1e-6 --family {name}")).input(&before).run().ends(0);
         let done = folder.mayhap("dedup --state s").input(&input).run().ends(0);
         assert!(done.out == lines("new ", 2000).as_bytes(), "{name}");
         assert_eq!(family(&folder, "s"), name, "it stays what it is");
