@@ -221,6 +221,13 @@ pub enum Mismatch {
         /// The one that was to be merged into it.
         theirs: u32,
     },
+    /// They tell different numbers of keys from each other.
+    Names {
+        /// The one that was to change.
+        ours: u64,
+        /// The one that was to be merged into it.
+        theirs: u64,
+    },
     /// They have different numbers of areas.
     Areas {
         /// The one that was to change.
@@ -285,6 +292,10 @@ impl fmt::Display for Mismatch {
             Self::Fingerprints { ours, theirs } => write!(
                 f,
                 "lengths of fingerprints differ: {ours} and {theirs} bits; build both with the same -n and -p"
+            ),
+            Self::Names { ours, theirs } => write!(
+                f,
+                "different numbers of keys are told from each other, {ours} and {theirs}; build both with the same -n and -p"
             ),
             Self::Areas { ours, theirs } => write!(
                 f,
@@ -704,7 +715,7 @@ impl fmt::Display for SpecError {
                 write!(f, "fingerprints of {asked} bits were asked for; an expanding filter has 4 to 50")
             }
             Self::Doublings { asked, most } => {
-                write!(f, "{asked} doublings were asked for; an expanding filter plans for up to {most}")
+                write!(f, "{asked} doublings were asked for; a filter plans for up to {most}")
             }
             Self::Layout { asked } => write!(
                 f,

@@ -37,6 +37,7 @@
 //! | a set, and all others that will be asked for are known | [`Universe`] | no wrong answer about either |
 //! | keys of any kind, their number unknown | [`Scalable`] | grows, and keeps its rate |
 //! | a stream without end: was it among the last W? | [`Windowed`] | forgets older keys; 20.4 bits per key at 1% |
+//! | "is it new?" of many keys, with hardly an error | [`Table`] | one cache line each; grows |
 //! | keys of whom nobody knows how many | [`Expanding`] | doubles as they come, and keeps its rate and its speed |
 //! | one of these, and keys that it must not admit | [`except`] | denies them exactly, for 128 bits each |
 //!
@@ -112,6 +113,7 @@ pub use filters::shifting_association::{Association, ShiftingAssociation};
 pub use filters::shifting_multiplicity::ShiftingMultiplicity;
 pub use filters::spatial::Spatial;
 pub use filters::spectral::Spectral;
+pub use filters::table::Table;
 pub use filters::universe::Universe;
 pub use filters::windowed::Windowed;
 pub use hash::{Digest, Hashing, Key, Secret};

@@ -51,6 +51,8 @@ pub enum Probing {
     Stages,
     /// A quotient and a fingerprint, from neighbouring bits of the digest; the family `expanding`.
     Expanding,
+    /// A line and a remainder, from the digest's first half; the family `table`.
+    Table,
 }
 
 impl Probing {
@@ -72,6 +74,7 @@ impl Probing {
             Self::Ribbon => 18,
             Self::Stages => 19,
             Self::Expanding => 11,
+            Self::Table => 20,
         }
     }
 
@@ -93,6 +96,7 @@ impl Probing {
             18 => Some(Self::Ribbon),
             19 => Some(Self::Stages),
             11 => Some(Self::Expanding),
+            20 => Some(Self::Table),
             _ => None,
         }
     }

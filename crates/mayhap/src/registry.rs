@@ -28,6 +28,7 @@ pub static FAMILIES: &[&Family] = &[
     &filters::shifting_association::FAMILY,
     &filters::shifting_multiplicity::FAMILY,
     &filters::expanding::FAMILY,
+    &filters::table::FAMILY,
     &filters::exact::FAMILY,
     &filters::bitmap::FAMILY,
     #[cfg(feature = "std")]

@@ -5,6 +5,7 @@ use core::ops::RangeInclusive;
 
 use crate::bits::{BEHIND, BLOCK, MAX_WIDTH, OVERHEAD, OutOfMemory, SLOTS, WINDOW, Width, bucket_bits};
 use crate::error::SpecError;
+use crate::filters::table::Shape;
 use crate::hash::Hashing;
 use crate::math::{self, BlockShape, MAX_PROBES, ProbesRule, WINDOWED_GENERATIONS};
 
@@ -825,6 +826,119 @@ impl ExpandingSize {
     #[must_use]
     pub const fn bits(&self) -> u64 {
         self.slots.saturating_mul((self.fingerprint_bits + 1 + OVERHEAD) as u64)
+    }
+}
+
+/// The capacity that a table starts with where nobody said one.
+pub const TABLE_CAPACITY: u64 = 1024;
+
+impl Spec {
+    /// Solves for what was not asked, for a table: it tells as many keys from each other as the rate and the planned doublings
+    /// need, and its lines are as many as it starts with.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(20_000_000, 1e-9).with_doublings(0).table()?;
+    /// assert!(sized.capacity >= 20_000_000 && sized.fpr <= 1e-9);
+    /// assert!(sized.bits() < 42 * 20_000_000);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn table(&self) -> Result<TableSize, SpecError> {
+        self.check()?;
+        self.no_layout()?;
+        self.no_counters()?;
+        if let Some(asked) = self.probes {
+            return Err(SpecError::NoProbes { asked });
+        }
+        if let Some(asked) = self.doublings.filter(|&asked| asked > EXPANDING_MOST_DOUBLINGS) {
+            return Err(SpecError::Doublings { asked, most: EXPANDING_MOST_DOUBLINGS });
+        }
+        let size = |shape: Shape| {
+            let (capacity, fpr) = (shape.capacity(), math::table_fpr(shape.capacity(), shape.names()));
+            TableSize { capacity, shape, fpr_asked: self.fpr.unwrap_or(fpr), fpr }
+        };
+        let too_large = SpecError::Bits { asked: u64::MAX, limit: MAX_BITS };
+        let size = match (self.capacity, self.bits, self.fpr) {
+            (Some(n), None, Some(fpr)) => {
+                size(Shape::for_keys(n, self.table_names(n, fpr)?).ok_or(too_large)?)
+            }
+            // As many names as fit.
+            (Some(n), Some(bits), fpr) => {
+                let least = fpr.map_or(Ok(1), |fpr| self.table_names(n, fpr))?;
+                let smallest = Shape::for_keys(n, least).ok_or(too_large)?;
+                if smallest.bits() > bits {
+                    return Err(SpecError::Unreachable { bits, needed: smallest.bits() });
+                }
+                // One bit more of each remainder, as long as that is not too much.
+                let more = (1..u64::BITS).map_while(|more| {
+                    let names =
+                        smallest.names().checked_shl(more).filter(|names| names >> more == smallest.names());
+                    Shape::for_keys(n, names?.min(Shape::MOST_NAMES)).filter(|shape| shape.bits() <= bits)
+                });
+                size(more.last().unwrap_or(smallest))
+            }
+            (None, Some(bits), Some(fpr)) => {
+                let least = Shape::for_keys(1, 1).ok_or(too_large)?.bits();
+                let names = |n: u64| self.table_names(n, fpr).unwrap_or(Shape::MOST_NAMES);
+                match Shape::within(bits, names) {
+                    Some(shape) => size(shape),
+                    None => return Err(SpecError::Unreachable { bits, needed: least }),
+                }
+            }
+            _ => return Err(SpecError::Incomplete),
+        };
+        match size.bits() {
+            asked if asked > MAX_BITS => Err(SpecError::Bits { asked, limit: MAX_BITS }),
+            _ if self.fpr.is_some_and(|asked| size.fpr > asked) => {
+                Err(SpecError::FprBelow { asked: size.fpr_asked, least: size.fpr })
+            }
+            _ => Ok(size),
+        }
+    }
+
+    /// The names with which `n` keys have the rate `fpr`, also after the planned doublings; after as many as possible, where
+    /// nobody said how many.
+    fn table_names(&self, n: u64, fpr: f64) -> Result<u64, SpecError> {
+        // A table may take a few keys more than it was asked for.
+        let now = 1.001 * n.max(1000) as f64 / fpr;
+        let most = Shape::MOST_NAMES as f64;
+        let doubled = now * libm::exp2(self.doublings.unwrap_or(EXPANDING_DOUBLINGS).into());
+        if now > most || (doubled > most && self.doublings.is_some()) {
+            let asked = if self.doublings.is_some() { doubled } else { now };
+            return Err(SpecError::FprBelow { asked: fpr, least: fpr * asked / most });
+        }
+        Ok(doubled.min(most) as u64)
+    }
+}
+
+/// The numbers of a table, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TableSize {
+    /// The number of keys that it takes before it grows.
+    pub capacity: u64,
+    /// Its lines, and how keys belong to them.
+    pub(crate) shape: Shape,
+    /// The rate that was asked for, or `fpr` if none was.
+    pub fpr_asked: f64,
+    /// The rate with as many keys as the capacity.
+    pub fpr: f64,
+}
+
+impl TableSize {
+    /// The bits of all lines.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.shape.bits()
+    }
+
+    /// How many keys are told from each other.
+    #[must_use]
+    pub const fn told_apart(&self) -> u64 {
+        self.shape.names()
     }
 }
 

@@ -11,6 +11,7 @@ mod growing;
 mod overflow;
 #[cfg(feature = "std")]
 mod parts;
+mod remainders;
 mod resize;
 mod runs;
 mod scatter;
@@ -30,6 +31,7 @@ pub(crate) use counters::{Counters, CountersMut, CountersRef};
 pub(crate) use growing::GrowingWords;
 #[cfg(feature = "std")]
 pub(crate) use parts::Parts;
+pub(crate) use remainders::{LINE_BITS, Remainders};
 pub use resize::{overlap, resized};
 pub(crate) use runs::{Aim, BLOCK, Filler, Met, OVERHEAD, Runs, Spot, is_first_part};
 pub(crate) use scatter::{REGION_WORDS, Scatter, set_in_region};

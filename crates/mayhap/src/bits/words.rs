@@ -89,6 +89,13 @@ impl Words {
         }
     }
 
+    /// Gives back words that nobody needs any more, as far as that is possible. What they are afterwards is nobody's to know.
+    pub(crate) fn give_back(&mut self, words: core::ops::Range<usize>) {
+        if let Storage::Own(memory) = &mut self.0 {
+            memory.give_back(words);
+        }
+    }
+
     /// The words that lie in little-endian bytes; `None` if those are not whole words.
     #[must_use]
     pub fn from_bytes(bytes: Bytes) -> Option<Self> {

@@ -19,5 +19,6 @@ pub mod shifting_association;
 pub mod shifting_multiplicity;
 pub mod spatial;
 pub mod spectral;
+pub mod table;
 pub mod universe;
 pub mod windowed;

@@ -32,7 +32,7 @@ enum Source {
     Heap { words: usize },
     /// The system. The map is held so that it ends with the memory.
     #[cfg(all(feature = "std", target_os = "linux"))]
-    Map { _held: memmap2::MmapMut },
+    Map { held: memmap2::MmapMut },
 }
 
 // SAFETY: the words are owned like those of a box, and nothing about them belongs to a thread.
@@ -59,7 +59,7 @@ impl Memory {
             let _ = map.advise(memmap2::Advice::HugePage);
             // A map starts on a page, so on a cache line, and moves only if it is told to.
             let start = NonNull::new(map.as_mut_ptr().cast())?;
-            return Some(Self { start, len, source: Source::Map { _held: map } });
+            return Some(Self { start, len, source: Source::Map { held: map } });
         }
         // SAFETY: the layout's size is not 0.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) }.cast())?;
@@ -84,6 +84,28 @@ impl Memory {
     /// the system has given none.
     pub(crate) fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
+    }
+
+    /// Gives back words that nobody needs any more, as far as they fill huge pages and came from the system: afterwards
+    /// those are 0. The others stay as they are.
+    pub(crate) fn give_back(&mut self, words: core::ops::Range<usize>) {
+        #[cfg(all(feature = "std", target_os = "linux"))]
+        if let Source::Map { held } = &self.source {
+            const HUGE: usize = 2 << 20;
+            let first = self.start.as_ptr().addr();
+            let from = (first + 8 * words.start.min(self.len)).next_multiple_of(HUGE);
+            let to = (first + 8 * words.end.min(self.len)) / HUGE * HUGE;
+            if from < to {
+                // SAFETY: the range lies in the map and begins with a page; nobody has a reference to its words, since this one
+                // is exclusive; private memory reads as zeros afterwards, which is a number like any other. If the system
+                // refuses, the words stay.
+                let _ = unsafe {
+                    held.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, from - first, to - from)
+                };
+            }
+        }
+        #[cfg(not(all(feature = "std", target_os = "linux")))]
+        let _ = words;
     }
 }
 
@@ -208,6 +230,24 @@ mod tests {
                 memory.truncate(asked);
                 assert!(memory.as_slice().len() == left && memory.as_slice().iter().all(|&word| word == 7));
             }
+        }
+    }
+
+    #[test]
+    fn what_is_given_back_is_zero_or_as_it_was_and_the_rest_stays() {
+        for len in [100, 3 << 20] {
+            let mut memory = Memory::zeroed(len).unwrap();
+            memory.as_mut_slice().fill(7);
+            let (from, to) = (len / 10, len - len / 10);
+            memory.give_back(from..to);
+            let words = memory.as_mut_slice();
+            assert!(words[..from].iter().chain(&words[to..]).all(|&word| word == 7));
+            assert!(words[from..to].iter().all(|&word| word == 7 || word == 0));
+            let given = words.iter().filter(|&&word| word == 0).count();
+            // 19 MiB lie between, in at least 8 huge pages.
+            assert_eq!(given >= 8 << 18, len > 100 && cfg!(target_os = "linux"));
+            words.fill(9);
+            assert!(words.iter().all(|&word| word == 9));
         }
     }
 

@@ -9,6 +9,7 @@ mod avx2;
 mod blocks;
 mod cells;
 mod columns;
+mod lines;
 mod memory;
 #[cfg(target_arch = "aarch64")]
 mod neon;
@@ -22,6 +23,7 @@ mod segments;
 pub(crate) use blocks::{Part, Single, place};
 pub(crate) use cells::any_of_four;
 pub(crate) use columns::{ColumnWork, Parities, with_parities};
+pub(crate) use lines::{Compare, Line, LineWork, with_lines};
 #[cfg(feature = "std")]
 pub(crate) use memory::MemoryPart;
 pub(crate) use memory::{AtomicMemory, Memory};
