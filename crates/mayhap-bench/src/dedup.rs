@@ -299,7 +299,7 @@ impl Place {
     fn announce<'p>(&self, rounds: usize, peers: impl Iterator<Item = &'p Path>) -> Result<()> {
         let bytes = fs::metadata(&self.text)?.len();
         println!(
-            "mayhap dedup, {} lines with URLs, {:.2} GB ({:.2} GB as gzip), {} distinct lines; {rounds} interleaved rounds",
+            "mayhap dedup, {} lines with URLs, {:.2} GB ({:.2} GB as gzip), {} distinct lines; rounds: {rounds}",
             report::short(self.count),
             bytes as f64 / 1e9,
             fs::metadata(&self.gzip)?.len() as f64 / 1e9,
