@@ -184,6 +184,7 @@ impl KeyArgs {
             terminator: self.terminator(),
             decompress: !self.no_decompress,
             numbered: self.numbered || self.selector().can_fail(),
+            aside: Default::default(),
         }
     }
 }

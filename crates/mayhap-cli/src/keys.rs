@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
 use mayhap::{Digest, Hashing};
+use memchr::memchr_iter;
 use memchr::memmem::Finder;
 use serde_json::Value;
 
@@ -103,6 +104,46 @@ impl Selector {
             }
         }
         self.allowed.as_ref().map_or(Ok(()), |allowed| allowed.refuse(chunk, out))
+    }
+}
+
+impl Selector {
+    /// Where the records of a chunk end, with their terminators, and the digests of all but the first ones.
+    pub(crate) fn split(
+        &self,
+        chunk: &Chunk,
+        skipped: usize,
+        hashing: Hashing,
+        ends: &mut Vec<usize>,
+        digests: &mut Vec<Digest>,
+    ) -> Result<()> {
+        ends.clear();
+        digests.clear();
+        let bytes = chunk.bytes.as_slice();
+        let (is_whole, mut scratch) = (self.is_whole_record(), Vec::new());
+        let mut hash = |index: usize, record: &[u8]| {
+            if is_whole {
+                digests.push(hashing.digest(record));
+            } else if index >= skipped {
+                let key = self.key(record, &mut scratch).map_err(|e| e.context(chunk.place(index)))?;
+                digests.push(hashing.digest(key));
+            }
+            anyhow::Ok(())
+        };
+        let mut start = 0;
+        for end in memchr_iter(chunk.terminator, bytes) {
+            hash(ends.len(), &bytes[start..end])?;
+            start = end + 1;
+            ends.push(start);
+        }
+        if start < bytes.len() {
+            hash(ends.len(), &bytes[start..])?;
+            ends.push(bytes.len());
+        }
+        if is_whole {
+            digests.drain(..skipped);
+        }
+        Ok(())
     }
 }
 

@@ -11,6 +11,8 @@ mod numbers;
 mod progress;
 mod report;
 mod secret;
+mod seen;
+mod stream;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
