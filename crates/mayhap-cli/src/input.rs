@@ -15,6 +15,10 @@ use crate::progress::Progress;
 /// Reads of this size keep the number of system calls low and stay in the second-level cache.
 const CHUNK: usize = 256 * 1024;
 
+/// Room in a pipe, where we may say so: as much as a user may take by default.
+#[cfg(target_os = "linux")]
+const PIPE: usize = 1 << 20;
+
 /// Where keys come from.
 #[derive(Clone, Debug)]
 pub(crate) struct Inputs {
@@ -412,7 +416,7 @@ struct Input {
     reader: Box<dyn Read + Send>,
     compressed: bool,
     /// It is no file, and whoever writes it may wait.
-    is_stream: bool,
+    stream: Option<Stream>,
     records: u64,
     ended: bool,
     /// Nothing of it has been given out.
@@ -470,7 +474,7 @@ impl Input {
     fn new(mut file: File, path: &Path, decompress: bool) -> Result<Self> {
         let name: Arc<str> = Self::name_of(path).into();
         let start = if decompress { peek(&mut file).with_context(|| name.to_string())? } else { Vec::new() };
-        let is_stream = !file.metadata().is_ok_and(|metadata| metadata.is_file());
+        let stream = Stream::of(&file);
         let format = Compression::of(&start);
         let whole = io::Cursor::new(start).chain(file);
         let reader: Box<dyn Read + Send> = match format {
@@ -486,7 +490,7 @@ impl Input {
             name,
             reader,
             compressed: format.is_some(),
-            is_stream,
+            stream,
             records: 0,
             ended: false,
             is_fresh: true,
@@ -506,7 +510,41 @@ impl Input {
         })?;
         buffer.len += bytes;
         self.ended = bytes == 0;
-        Ok(ReadMore { bytes, short: bytes < CHUNK && self.is_stream })
+        let short = bytes < CHUNK && self.stream.as_ref().is_some_and(|stream| !stream.has_more());
+        Ok(ReadMore { bytes, short })
+    }
+}
+
+/// A pipe or a terminal.
+struct Stream {
+    /// Another handle, since a decompressor has the first.
+    #[cfg_attr(not(unix), allow(dead_code))]
+    file: File,
+}
+
+impl Stream {
+    /// `None` if it is a file.
+    fn of(file: &File) -> Option<Self> {
+        if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            return None;
+        }
+        // A reader and a writer that wait for each other less often. The system may refuse, and it makes no difference.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::pipe::fcntl_setpipe_size(file, PIPE);
+        file.try_clone().ok().map(|file| Self { file })
+    }
+
+    /// Whether a read would return at once.
+    #[cfg(unix)]
+    fn has_more(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let mut waiting = [PollFd::new(&self.file, PollFlags::IN)];
+        poll(&mut waiting, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    }
+
+    #[cfg(not(unix))]
+    fn has_more(&self) -> bool {
+        false
     }
 }
 
