@@ -57,6 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "cuckoo-compact", cuckoo, Spec::new().with_layout(Layout::Compact))?;
     let expanding = &mayhap::filters::expanding::FAMILY;
     write(folder, "expanding-grown", expanding, Spec::new().with_doublings(3))?;
+    write(folder, "table-grown", &mayhap::filters::table::FAMILY, Spec::new().with_doublings(30))?;
     write(folder, "scalable-grown", &mayhap::filters::scalable::FAMILY, Spec::new())?;
     write(folder, "windowed-aged", &mayhap::filters::windowed::FAMILY, Spec::new())?;
     let spatial = &mayhap::filters::spatial::FAMILY;
@@ -145,6 +146,14 @@ fn filled(mut filter: Box<dyn AnyFilter>, name: &str) -> Result<Box<dyn AnyFilte
     let keys: Vec<Vec<u8>> = indexes.map(|index| key(&*filter, index % different)).collect();
     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     insert(&mut *filter, &keys)?;
+    if name == "table-grown" {
+        // As many as make it grow, and then 60 that belong to one line, where there is no room for all of them.
+        let grow = (KEYS..1500).map(|index| key(&*filter, index));
+        let crowd = (1500..).map(|index| key(&*filter, index));
+        let crowd = crowd.filter(|key| Hashing::default().digest(key).a >> 56 == 0x77).take(60);
+        let keys: Vec<Vec<u8>> = grow.chain(crowd).collect();
+        insert(&mut *filter, &keys.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+    }
     if family.name == "roaring" {
         // A container of the dense kind as well, in another 32-bit range.
         let dense: Vec<[u8; 8]> = (0..5000u64).map(|low| ((7 << 32) + 3 * low).to_le_bytes()).collect();

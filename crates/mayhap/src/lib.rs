@@ -37,8 +37,8 @@
 //! | a set, and all others that will be asked for are known | [`Universe`] | no wrong answer about either |
 //! | keys of any kind, their number unknown | [`Scalable`] | grows, and keeps its rate |
 //! | a stream without end: was it among the last W? | [`Windowed`] | forgets older keys; 20.4 bits per key at 1% |
-//! | "is it new?" of many keys, with hardly an error | [`Table`] | one cache line each; grows |
 //! | keys of whom nobody knows how many | [`Expanding`] | doubles as they come, and keeps its rate and its speed |
+//! | "is it new?" of many keys, with hardly an error | [`Table`] | one cache line each; grows; 41.8 bits per key at 1e-9 |
 //! | one of these, and keys that it must not admit | [`except`] | denies them exactly, for 128 bits each |
 //!
 //! [`advise`](advise()) reads such a table for you: it takes what is [needed](Needs) and gives the family, what to ask of it,

@@ -1547,14 +1547,17 @@ pub fn multiplicity_correct_on_average(f: f64, most: u32) -> f64 {
 
 // ---------------------------------------------------------------------------------------------------------
 // Tables
+// ---------------------------------------------------------------------------------------------------------
 
 /// False-positive rate of a table of `n` keys with `names` names: another key has the name of one of them with the chance
 /// `n / names`.
 #[must_use]
 pub fn table_fpr(n: u64, names: u64) -> f64 {
-    n as f64 / names as f64
+    // A table may have room for more keys than there are names.
+    (n as f64 / names as f64).min(1.0)
 }
 
+// ---------------------------------------------------------------------------------------------------------
 // Expanding filters
 // ---------------------------------------------------------------------------------------------------------
 

@@ -911,7 +911,8 @@ impl Spec {
             let asked = if self.doublings.is_some() { doubled } else { now };
             return Err(SpecError::FprBelow { asked: fpr, least: fpr * asked / most });
         }
-        Ok(doubled.min(most) as u64)
+        // The most is no number that a float has, and is rounded up there.
+        Ok((doubled.min(most) as u64).min(Shape::MOST_NAMES))
     }
 }
 

@@ -352,6 +352,22 @@ const GOLDEN: &[Golden] = &[
         hits: 53,
         answers: 0x8185_475f_e76c_dc31,
     },
+    Golden {
+        name: "table",
+        bytes: include_bytes!("golden/table-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 0,
+        answers: 0x99b4_d8e5_f223_fef7,
+    },
+    Golden {
+        name: "table-grown",
+        bytes: include_bytes!("golden/table-grown-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 1560,
+        hits: 0,
+        answers: 0x99b4_d8e5_f223_fef7,
+    },
 ];
 
 /// Checksums of the labels of all questions and keys, in order, 2 little-endian bytes each, 0 for none.
@@ -401,6 +417,12 @@ impl Golden {
                 .flat_map(|round| (0..200u64).filter(move |index| index % 3 >= round))
                 .map(|index| KeyKind::ALL[index as usize % 5].key(7, index))
                 .collect(),
+            // Those that made it grow, and 60 that belong to one line.
+            "table-grown" => {
+                let key = |index| KeyKind::ALL[index as usize % 5].key(7, index);
+                let crowd = (1500..).map(key).filter(|key| self.hashing.digest(key).a >> 56 == 0x77);
+                (0..1500).map(key).chain(crowd.take(60)).collect()
+            }
             "ribbon-layers" | "ribbon-compact" => {
                 (0..5000).map(|index| KeyKind::ALL[index as usize % 5].key(7, index)).collect()
             }
@@ -479,6 +501,7 @@ fn the_same_keys_still_give_the_same_file() {
             "shifting-2-shifts" => spec = spec.with_shifts(2),
             name if name.ends_with("-counters") => spec = spec.with_counter_bits(4),
             "expanding-grown" => spec = spec.with_doublings(3),
+            "table-grown" => spec = spec.with_doublings(30),
             _ => {}
         }
         let keys = golden.keys();
@@ -1205,6 +1228,96 @@ fn the_quotients_and_fingerprints_in_the_document_are_those_of_the_library() {
     let line =
         format!("1152 slots doubled 20 times, 40 bits: quotient {quotient}, fingerprint {fingerprint}\n");
     assert!(FORMAT.contains(&line), "the document lacks:\n{line}");
+}
+
+/// A table, by what the document says.
+struct Lines {
+    names: u64,
+    remainder_bits: u32,
+    scale: u128,
+    /// The numbers in each line.
+    numbers: Vec<Vec<u64>>,
+    beside: Vec<u64>,
+}
+
+impl Lines {
+    fn of(file: &[u8]) -> Self {
+        let at = |place: usize| u64::from_le_bytes(file[place..place + 8].try_into().unwrap());
+        let (lines, names) = (at(96), at(104));
+        let remainder_bits = (0..64).find(|&r| u128::from(lines) << r >= names.into()).unwrap();
+        let scale = (u128::from(lines) << (remainder_bits + 62)) / u128::from(names);
+        let e = (remainder_bits as usize + 2).saturating_sub(32);
+        let slots = (508 / (32 + e)).min(15);
+        let (payload, mut numbers) = (&file[4096..], Vec::new());
+        for line in payload[..64 * (lines as usize + 3)].chunks(64) {
+            let bits = |from: usize, count: usize| {
+                let bit = |place: usize| u64::from(line[place / 8] >> (place % 8) & 1);
+                (0..count).map(|i| bit(from + i) << i).sum::<u64>()
+            };
+            let count = bits(508, 4) as usize;
+            let number = |slot| bits(32 * slot, 32) | bits(32 * slots + e * slot, e) << 32;
+            numbers.push((0..count).map(number).collect());
+        }
+        let beside = payload[64 * (lines as usize + 3)..].chunks(8);
+        let beside: Vec<u64> = beside.map(|name| u64::from_le_bytes(name.try_into().unwrap())).collect();
+        assert_eq!(beside.len() as u64, at(120));
+        Self { names, remainder_bits, scale, numbers, beside }
+    }
+
+    fn name_of(&self, digest: Digest) -> u64 {
+        (u128::from(digest.a) * u128::from(self.names) >> 64) as u64
+    }
+
+    fn place_of(&self, name: u64) -> (u64, u64) {
+        let scaled = (u128::from(name) * self.scale >> 62) as u64;
+        (scaled >> self.remainder_bits, scaled & ((1 << self.remainder_bits) - 1))
+    }
+
+    /// All names: those in lines with the distance from their own, and those beside them.
+    fn all_names(&self) -> Vec<(u64, Option<u64>)> {
+        let in_lines = (0u64..).zip(&self.numbers).flat_map(|(line, numbers)| {
+            numbers.iter().map(move |number| {
+                let scaled = u128::from(line - number % 4) << self.remainder_bits | u128::from(number / 4);
+                ((scaled << 62).div_ceil(self.scale) as u64, Some(number % 4))
+            })
+        });
+        in_lines.chain(self.beside.iter().map(|&name| (name, None))).collect()
+    }
+}
+
+#[test]
+fn the_names_in_the_document_are_those_of_the_library() {
+    for name in ["table", "table-grown"] {
+        let golden = GOLDEN.iter().find(|golden| golden.name == name).unwrap();
+        let (filter, lines) = (golden.open(), Lines::of(golden.bytes));
+        let names = lines.all_names();
+        assert_eq!(names.len() as u64, golden.len, "{name}");
+        // In the second some are in each of the lines behind their own, and some beside.
+        let distances: HashSet<Option<u64>> = names.iter().map(|&(_, distance)| distance).collect();
+        assert_eq!(distances.len(), if name == "table" { 1 } else { 5 }, "{name}");
+        let names: HashSet<u64> = names.into_iter().map(|(name, _)| name).collect();
+        // All answers follow from the rule and the bytes of the payload.
+        for key in golden.questions().iter().chain(&golden.keys()) {
+            let is_in = names.contains(&lines.name_of(golden.hashing.digest(key)));
+            assert_eq!(filter.contains(key), is_in, "{name}: {key:?}");
+        }
+        for key in [&0u64.to_le_bytes()[..], b"mayhap"] {
+            let digest = golden.hashing.digest(key);
+            let own = lines.name_of(digest);
+            let (line, remainder) = lines.place_of(own);
+            let text = format!(
+                "{:016x}: {} lines, {} names: name {own}, line {line}, remainder {remainder}\n",
+                digest.a,
+                lines.numbers.len() - 3,
+                lines.names
+            );
+            assert!(FORMAT.contains(&text), "the document lacks:\n{text}");
+        }
+        let first = (0u32..).zip(&lines.numbers).filter(|(_, numbers)| !numbers.is_empty()).take(4);
+        let first: Vec<String> = first.map(|(line, numbers)| format!("{} in {line}", numbers[0])).collect();
+        let text = format!("- `{name}`: {}\n", first.join(", "));
+        assert!(FORMAT.contains(&text), "the document lacks:\n{text}");
+    }
 }
 
 /// Every id in the document is one of the library, and none of the library's is missing.

@@ -1,4 +1,4 @@
-//! A cache line of remainders: numbers of up to 61 bits, as many as there is room for, with how many they are.
+//! A cache line of remainders: numbers of up to 63 bits, as many as there is room for, with how many they are.
 //!
 //! ```text
 //!   bits 0 … 32 s          the low 32 bits of each remainder, in lanes that are compared all at once

@@ -1,13 +1,13 @@
 //! Table: shortened digests in cache lines, for "did this come before?" at the speed of memory.
 //!
 //! **Answers** "was this key inserted?", and while inserting "is it new?", for as many keys as come.
-//! **Promise** a key that is in is never denied; an absent key is admitted if its digest begins with the same bits as that of
-//! a key that is in: with a chance of `n / 2^b`, for `n` keys of which `b` bits are kept.
-//! **Not for** rates above one in a million, at which a `Bloom` has fewer bits; removing.
+//! **Promise** a key that is in is never denied; an absent key is admitted if it has the name of a key that is in: with a
+//! chance of `n / N`, for `n` keys and `N` names.
+//! **Not for** rates above 1e-8, at which a `Bloom` has fewer bits; removing.
 //!
 //! ```text
-//!   key ─▶ digest ─▶ first b bits ─▶ ⌊x m / 64⌋ = 0101100111010…      m / 64 times 2^k lines, m from 64 to 127
-//!                                        line ─┘└─ remainder
+//!   key ─▶ digest ─▶ first half, scaled down: a name below N ─▶ scaled up: 0101100111010…   below lines · 2^r
+//!                                                                    line ─┘└─ remainder, r bits
 //!
 //!   line, 64 bytes      [ remainder 0 | 0 | remainder 3 | 0 | remainder 1 | 1 | …                         | how many ]
 //!                                       └─ lines from its own         └─ from the line before, which is full
@@ -20,17 +20,18 @@
 //! | growing   | all, in order          | no memory; then nothing has changed        |
 //! | merge     | all, in order          | mismatch, no memory; then nothing changed  |
 //!
-//! The line tells the first bits of a key and is not stored: Knuth's quotienting. A remainder whose line is full goes to one
-//! of the next three, with the distance beside it; if those are full too, the key's bits go to a list. As nothing is
-//! removed, a line that is not full ends every search.
+//! The line tells the first part of a name, which is not stored: Knuth's quotienting. A remainder whose line is full goes to
+//! one of the next three, with the distance beside it; if those are full too, the name goes to a list. As nothing is removed,
+//! a line that is not full ends every search.
 //!
-//! **Growing** by a half: remainders are read in order and written in order, since `⌊x m / 64⌋` rises with `x` and tells `x`
-//! back. Memory that was read is given back meanwhile, so that both tables together never take more than the new one. The bits
-//! that a larger table has in the number of its line its remainders need not have.
+//! **Growing** by a half: remainders are read in order and written in order, since a name that is scaled up rises with the
+//! name and tells it back. `N` stays, so that no key changes its name. Memory that was read is given back meanwhile, where the
+//! system takes it, so that both tables together take hardly more than the new one. The bits that a larger table has in the
+//! number of its line its remainders need not have.
 //!
 //! **Paper** Knuth, *The Art of Computer Programming* 3, 1973, exercise 6.4.13, and Cleary, *Compact Hash Tables Using
-//! Bidirectional Linear Probing*, IEEE ToC 1984, for a table that stores what the place does not tell. Lines and lanes, the
-//! fractions of a power of two, and growing in place are ours.
+//! Bidirectional Linear Probing*, IEEE ToC 1984, for a table that stores what the place does not tell. Lines and lanes,
+//! names of any number, and growing by a half are ours.
 //!
 //! ```
 //! use mayhap::{Insertion, Table};
@@ -62,7 +63,7 @@ use crate::wire::{Fields, Frame, Summing, Writer};
 pub static FAMILY: Family = Family {
     id: 20,
     name: "table",
-    summary: "is it new? one cache line each, for rates of one in a million and below; grows: 38 to 75 bits per key",
+    summary: "is it new? one cache line each, for rates of 1e-8 and below; 41.8 bits per key at 1e-9, 45 to 80 as it grows",
     can: Capabilities {
         inserts: true,
         removes: false,
@@ -78,7 +79,7 @@ pub static FAMILY: Family = Family {
     cost: Cost {
         query: "O(1)",
         insert: "O(1) amortized",
-        space: "1.1 to 1.7 n (log2(1/p) + 6), with room to grow 20 more",
+        space: "1.15 to 1.75 n (log2(1/p) + 6 + doublings)",
     },
     make: Make::Empty(|spec| Ok(Box::new(Table::from_spec(spec)?))),
     shared: None,
@@ -138,13 +139,13 @@ impl Shape {
     /// The most names.
     pub(crate) const MOST_NAMES: u64 = (1 << 63) - 1;
 
-    /// The fewest lines: a page of them.
+    /// The fewest lines: a page of them. So a remainder and its distance have 59 bits at most.
     const FEWEST_LINES: u64 = 64;
 
-    /// `None` if there are more lines than names, or too many of either.
+    /// `None` if there are more lines than names, or too few lines, or too many of either.
     pub(crate) fn new(names: u64, lines: u64) -> Option<Self> {
         let most = MAX_BITS / u64::from(LINE_BITS) - FARTHEST;
-        if !(1..=most.min(names)).contains(&lines) || names > Self::MOST_NAMES {
+        if !(Self::FEWEST_LINES..=most.min(names)).contains(&lines) || names > Self::MOST_NAMES {
             return None;
         }
         // The least with which lines and remainders together are enough.
@@ -213,6 +214,11 @@ impl Shape {
         self.lines * self.remainders.slots() as u64
     }
 
+    /// Slots of all lines.
+    const fn all_slots(&self) -> u64 {
+        self.all_lines() * self.remainders.slots() as u64
+    }
+
     /// Keys that it takes before it grows.
     pub(crate) const fn capacity(&self) -> u64 {
         self.slots() / LOAD.1 * LOAD.0 + self.slots() % LOAD.1 * LOAD.0 / LOAD.1
@@ -247,6 +253,13 @@ impl Shape {
             name += 1;
         }
         name
+    }
+
+    /// Whether there is a name that belongs to a place. As names are scaled up, there are places without one.
+    fn has_name_at(&self, line: u64, remainder: u64) -> bool {
+        let name = self.name_at(line, remainder);
+        let place = self.place(name);
+        name < self.names && (place.line as u64, place.remainder >> DISTANCE_BITS) == (line, remainder)
     }
 }
 
@@ -350,6 +363,10 @@ impl Table {
     /// As for [`new`](Table::new).
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
         let TableSize { shape, fpr_asked, .. } = spec.table()?;
+        Self::empty(shape, fpr_asked, spec.hashed()?)
+    }
+
+    fn empty(shape: Shape, fpr_asked: f64, hashing: Hashing) -> Result<Self, SpecError> {
         Ok(Self {
             words: Words::zeroed(shape.all_lines() * 8)?,
             shape,
@@ -357,7 +374,7 @@ impl Table {
             used: 0,
             inserted: Some(0),
             fpr_asked,
-            hashing: spec.hashed()?,
+            hashing,
             is_whole: true,
         })
     }
@@ -434,7 +451,7 @@ impl Table {
         outcomes.reserve(keys.len());
         let mut left = keys;
         while !left.is_empty() {
-            let mut room = self.capacity().saturating_sub(self.used);
+            let room = self.capacity().saturating_sub(self.used);
             if room == 0 {
                 // Only a key that is new makes it grow.
                 let mut hits = Vec::new();
@@ -448,7 +465,7 @@ impl Table {
                 }
                 let inserted = (keys.len() - left.len()) as u64;
                 self.grow().map_err(|limit| Full { limit, inserted })?;
-                room = self.capacity() - self.used;
+                continue;
             }
             let (now, later) = left.split_at(left.len().min(room.min(STRETCH as u64) as usize));
             self.put_all(now, hash, |is_new| outcomes.push(Insertion::new_if(is_new)));
@@ -526,32 +543,33 @@ impl Table {
         Ok(())
     }
 
-    /// Whether all lines are as this library writes them, and hold as many keys as the header says.
+    /// Whether everything is as this library writes it, with as many keys in the lines as the header says. A key that stands
+    /// there twice does no harm and is not looked for.
     fn is_as_written(&self) -> bool {
-        let (shape, lines) = (self.shape, lines(&self.words));
-        let bits = shape.remainder_bits + DISTANCE_BITS;
-        let mut used = 0;
-        for (at, line) in lines.iter().enumerate() {
-            if !self.shape.remainders.is_whole(line, bits) {
-                return false;
-            }
-            for entry in self.shape.remainders.iter(line) {
-                let distance = (entry & FARTHEST) as usize;
-                // Its own line is one that keys belong to, and lines before are full.
-                let own = at.checked_sub(distance).filter(|&own| (own as u64) < shape.lines);
-                let is_full =
-                    |line: &Line| self.shape.remainders.count(line) == self.shape.remainders.slots();
-                if own.is_none_or(|own| !lines[own..at].iter().all(is_full)) {
-                    return false;
-                }
-                used += 1;
-            }
-        }
+        let (shape, remainders, lines) = (self.shape, self.shape.remainders, lines(&self.words));
+        let is_full = |line: &Line| remainders.count(line) == remainders.slots();
+        let is_whole = |(at, line): (usize, &Line)| {
+            remainders.is_whole(line, shape.remainder_bits + DISTANCE_BITS)
+                && remainders.iter(line).all(|entry| {
+                    // The lines between its own and this one are full, and it is what a name is scaled up to.
+                    at.checked_sub((entry & FARTHEST) as usize).is_some_and(|own| {
+                        lines[own..at].iter().all(is_full)
+                            && shape.has_name_at(own as u64, entry >> DISTANCE_BITS)
+                    })
+                })
+        };
         let is_crowded = |&name: &u64| {
             let place = shape.place(name);
-            matches!(with_lines(Search { remainders: self.shape.remainders, lines, place }), Found::NoRoom)
+            matches!(with_lines(Search { remainders, lines, place }), Found::NoRoom)
         };
-        used == self.used && self.crowded.iter().all(is_crowded)
+        self.counted() == self.used
+            && lines.iter().enumerate().all(is_whole)
+            && self.crowded.iter().all(is_crowded)
+    }
+
+    /// How many keys the lines say that they hold.
+    fn counted(&self) -> u64 {
+        lines(&self.words).iter().map(|line| u64::from(self.shape.remainders.count(line))).sum()
     }
 
     /// Forgets all keys. Its lines stay as many as they are.
@@ -706,12 +724,12 @@ impl Table {
         header.must_probe_by(Probing::Table)?;
         header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
-        let names = fields.u64("keys that are told from each other")?;
         let lines = fields.u64("lines")?;
+        let names = fields.u64("keys that are told from each other")?;
         let fpr_asked = fields.rate("asked rate")?;
         let crowded = fields.u64("keys beside the lines")?;
         fields.end("parameters", header.params.len())?;
-        if !(1..=Shape::MOST_NAMES).contains(&names) {
+        if !(Shape::FEWEST_LINES..=Shape::MOST_NAMES).contains(&names) {
             return Err(DecodeError::Value { field: "keys that are told from each other", found: names });
         }
         let shape = Shape::new(names, lines).ok_or(DecodeError::Value { field: "lines", found: lines })?;
@@ -720,11 +738,7 @@ impl Table {
         if expected != found {
             return Err(DecodeError::Length { field: "payload", expected, found });
         }
-        let used = header.ones.unwrap_or(0).checked_sub(crowded);
-        let used = used
-            .filter(|&used| used <= shape.slots() + FARTHEST * 15)
-            .ok_or(DecodeError::Value { field: "keys", found: header.ones.unwrap_or(0) })?;
-        let inserted = header.inserted;
+        let (inserted, keys) = (header.inserted, header.ones);
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
         let end = line_bytes as usize;
         let wrong = DecodeError::Payload { problem: "not whole words" };
@@ -734,11 +748,20 @@ impl Table {
         let crowded = crowded_from(beside.as_slice(), names)?;
         let words = Words::from_bytes(in_lines).ok_or(wrong)?;
         let is_whole = frame.verified;
-        let table = Self { words, shape, crowded, used, inserted, fpr_asked, hashing, is_whole };
+        let mut table = Self { words, shape, crowded, used: 0, inserted, fpr_asked, hashing, is_whole };
+        table.used = match keys {
+            Some(found) => {
+                let used = found.checked_sub(table.crowded.len() as u64);
+                let is_possible =
+                    |&used: &u64| used <= shape.all_slots() && (!is_whole || used == table.counted());
+                used.filter(is_possible).ok_or(DecodeError::Value { field: "keys", found })?
+            }
+            None => table.counted(),
+        };
         // Looked at only when the whole payload is read anyway, so that a large file opens by its header. What no writer
         // gives may then be answered wrongly, does no harm, and is looked at before it is changed.
         if is_whole && !table.is_as_written() {
-            return Err(DecodeError::Payload { problem: "the lines are not as they are written" });
+            return Err(DecodeError::Payload { problem: "a line that no writer gives" });
         }
         Ok(table)
     }
@@ -985,7 +1008,7 @@ impl AnyFilter for Table {
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {
         out.probing(Probing::Table);
         out.counts(self.inserted, self.len());
-        out.params().u64(self.shape.names).u64(self.shape.lines);
+        out.params().u64(self.shape.lines).u64(self.shape.names);
         out.params().f64(self.fpr_asked).u64(self.crowded.len() as u64);
         out.words(&self.words);
         let beside: Vec<u8> = self.crowded.iter().flat_map(|name| name.to_le_bytes()).collect();
@@ -1005,5 +1028,173 @@ impl AnyFilter for Table {
     }
     fn as_merge(&mut self) -> Option<&mut dyn Merge> {
         Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HASHING: Hashing = Hashing::Xxh3 { seed: 7 };
+
+    fn draw(i: u64) -> Digest {
+        HASHING.digest_of(i)
+    }
+
+    /// Shapes whose names are scaled up by 1, by hardly more, by nearly 2 and by anything in between.
+    fn shapes() -> impl Iterator<Item = Shape> {
+        let most_lines = MAX_BITS / 512 - FARTHEST;
+        let random = (0..2000).map(move |i| {
+            let lines = (64 + (draw(i).a >> (25 + draw(i).b % 30))).min(most_lines);
+            let names = (draw(i + 5000).a >> (1 + draw(i + 5000).b % 40)).clamp(lines, Shape::MOST_NAMES);
+            (names, lines)
+        });
+        let near = (0..40).flat_map(move |shift| {
+            [64, 65, 127, 1000, 999_999, 1 << 20, most_lines].into_iter().flat_map(move |lines: u64| {
+                let names = (u128::from(lines) << shift).min(Shape::MOST_NAMES.into()) as u64;
+                [(names - 1, lines), (names, lines), (names + 1, lines), (Shape::MOST_NAMES, lines)]
+            })
+        });
+        random.chain(near).filter_map(|(names, lines)| Shape::new(names, lines))
+    }
+
+    #[test]
+    fn a_place_tells_the_name() {
+        let mut seen = 0;
+        for shape in shapes() {
+            seen += 1;
+            let drawn = (0..50).map(|i| reduce(draw(i ^ shape.names).a, shape.names));
+            let edges = [0, 1, shape.names / 2, shape.names / 3, shape.names - 2, shape.names - 1];
+            let mut names: Vec<u64> = drawn.chain(edges).collect();
+            names.sort_unstable();
+            let mut before = None;
+            for name in names {
+                let place = shape.place(name);
+                let (line, remainder) = (place.line as u64, place.remainder >> DISTANCE_BITS);
+                assert!(line < shape.lines && remainder >> shape.remainder_bits == 0, "{shape:?}: {name}");
+                assert_eq!(shape.name_at(line, remainder), name, "{shape:?}");
+                assert!(shape.has_name_at(line, remainder));
+                assert_eq!(shape.name_of(shape.half_of(name)), name, "{shape:?}");
+                // The least half of that name.
+                assert!(name == 0 || shape.name_of(shape.half_of(name) - 1) == name - 1, "{shape:?}: {name}");
+                assert!(before <= Some((line, remainder, name)), "{shape:?}: {name}");
+                before = Some((line, remainder, name));
+            }
+        }
+        assert!(seen > 2500, "{seen} shapes");
+    }
+
+    #[test]
+    fn as_many_places_have_a_name_as_there_are_names() {
+        for names in [64, 65, 100, 127, 128, 1000, 4095, 4096, 4097, 12_345] {
+            for lines in [64, 65, 96, 100, 127].into_iter().filter(|&lines| lines <= names) {
+                let shape = Shape::new(names, lines).unwrap();
+                let places = (0..lines << shape.remainder_bits)
+                    .map(|at| (at >> shape.remainder_bits, at & ((1 << shape.remainder_bits) - 1)));
+                let named = places.filter(|&(line, remainder)| shape.has_name_at(line, remainder));
+                let found: Vec<u64> = named.map(|(line, remainder)| shape.name_at(line, remainder)).collect();
+                assert!(found.into_iter().eq(0..names), "{names} names, {lines} lines");
+            }
+        }
+    }
+
+    #[test]
+    fn sizes_have_limits() {
+        let most = MAX_BITS / 512 - FARTHEST;
+        let largest = Shape::new(Shape::MOST_NAMES, most).unwrap();
+        assert_eq!(largest.bits(), MAX_BITS);
+        assert_eq!(largest.larger(), None);
+        assert_eq!(Shape::new(Shape::MOST_NAMES, most + 1), None);
+        assert_eq!(Shape::new(Shape::MOST_NAMES + 1, 64), None);
+        assert_eq!(Shape::new(1000, 63), None);
+        assert_eq!(Shape::new(1000, 1001), None);
+        // The longest remainders: with their distance they fit a word.
+        let longest = Shape::new(Shape::MOST_NAMES, 64).unwrap();
+        assert_eq!((longest.remainder_bits, longest.remainders.slots()), (57, 508 / 59));
+        for keys in [1, 63, 1000, 1_000_000, 1 << 40] {
+            for names in [1, 1 << 20, 1 << 45, Shape::MOST_NAMES] {
+                let shape = Shape::for_keys(keys, names).unwrap();
+                assert!(shape.capacity() >= keys && shape.names >= names, "{keys} keys, {names} names");
+                let (mut larger, mut fewest) = (shape, u32::MAX);
+                while let Some(next) = larger.larger() {
+                    assert!(next.remainders.slots() >= larger.remainders.slots());
+                    assert!(next.capacity() >= larger.capacity() + larger.capacity() / 2 - 15);
+                    fewest = fewest.min(next.remainders.slots());
+                    larger = next;
+                }
+                assert!(fewest >= 8);
+            }
+        }
+        let within = |bits| Shape::within(bits, |n| n.saturating_mul(1_000_000));
+        assert_eq!(within(67 * 512 - 1), None);
+        for bits in [67 * 512, 1_000_000, 123_456_789, MAX_BITS] {
+            let shape = within(bits).unwrap();
+            assert!(shape.bits() <= bits && bits - shape.bits() < 512, "{bits} bits");
+            assert!(shape.names >= shape.capacity().saturating_mul(1_000_000).min(Shape::MOST_NAMES));
+        }
+    }
+
+    /// What README and the summary say of a table that was made for 1024 keys and 20 doublings.
+    #[test]
+    fn bits_per_key_as_it_grows_are_what_the_summary_says() {
+        let mut shape = Spec::sized(TABLE_CAPACITY, 1e-9).table().unwrap().shape;
+        let (mut least, mut most) = (f64::INFINITY, 0f64);
+        while shape.capacity() < 1_000_000_000 {
+            let larger = shape.larger().unwrap();
+            // Full, and with one key more.
+            if shape.capacity() > 1_000_000 {
+                least = least.min(shape.bits() as f64 / shape.capacity() as f64);
+                most = most.max(larger.bits() as f64 / (shape.capacity() + 1) as f64);
+            }
+            shape = larger;
+        }
+        assert!((44.5..45.5).contains(&least) && (79.5..80.5).contains(&most), "{least} to {most}");
+    }
+
+    /// The share of absent keys that are admitted, against what the table says of itself. Which names there are is known, and
+    /// the name of another key is any with the same chance: the hits are binomial. A right table misses by 5 times their
+    /// deviation with a chance below 6e-7; the seed is fixed.
+    #[track_caller]
+    fn assert_rate(table: &Table, questions: u64) {
+        let asked: Vec<u64> = (0..questions).map(|i| (1 << 40) + i).collect();
+        let mut hits = Vec::new();
+        table.contains_all(&asked, &mut hits);
+        let observed = hits.iter().filter(|&&hit| hit).count() as f64 / questions as f64;
+        let expected = table.fpr();
+        let deviation = libm::sqrt(expected * (1.0 - expected) / questions as f64);
+        assert!((observed - expected).abs() <= 5.0 * deviation, "{observed} instead of {expected}");
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_names_and_rises_with_the_keys() {
+        // A rate of 1 in 1000 for 10,000 keys, which costs no bit less than a lower one and is not to be had from a `Spec`.
+        let shape = Shape::new(10_000_000, 1000).unwrap();
+        let mut table = Table::empty(shape, 0.001, HASHING).unwrap();
+        let mut outcomes = Vec::new();
+        let mut keys = 0u64;
+        for (until, rate) in [(10_000u64, 0.001), (40_000, 0.004), (160_000, 0.0159)] {
+            let more: Vec<u64> = (keys..until).collect();
+            table.insert_all(&more, &mut outcomes).unwrap();
+            keys = until;
+            // Some keys have the name of another one.
+            let new = outcomes.iter().filter(|&&outcome| outcome == Insertion::New).count();
+            assert_eq!(new as u64, table.len());
+            assert!((table.fpr() / rate - 1.0).abs() < 0.01, "{}", table.fpr());
+            assert_rate(&table, 1_000_000);
+            assert_eq!(table.told_apart(), 10_000_000);
+        }
+        assert!(table.shape.lines > 10_000);
+    }
+
+    #[test]
+    fn a_table_that_has_every_name_takes_no_more_and_admits_everything() {
+        let mut table = Table::empty(Shape::new(100, 64).unwrap(), 0.5, HASHING).unwrap();
+        let keys: Vec<u64> = (0..10_000).collect();
+        let mut outcomes = Vec::new();
+        table.insert_all(&keys, &mut outcomes).unwrap();
+        assert_eq!((table.len(), table.fpr(), table.fpr_at_capacity()), (100, 1.0, 1.0));
+        assert_eq!(table.insert(u64::MAX), Ok(Insertion::Perhaps));
+        let again = Table::from_bytes(&table.to_bytes()).unwrap();
+        assert!(again == table && again.contains(1u64 << 50));
     }
 }
