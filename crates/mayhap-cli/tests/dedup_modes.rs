@@ -204,12 +204,13 @@ fn memory_that_is_too_small_stops_before_too_much_is_dropped() {
     let folder = Folder::new();
     let input = lines("", 1_000_000);
     folder.write("input", &input);
-    for options in ["--memory 64KiB", "--memory 64KiB -p 1e-6", "--memory 1MiB --max-fpr 1e-4"] {
+    for options in ["--memory 64KiB", "--memory 64KiB -p 1e-6", "--memory 1MiB --max-fpr 1e-7"] {
         let done =
             folder.mayhap(&format!("dedup {options} input")).run().ends(2).says("--memory").says("--max-fpr");
         // What was printed until then is right.
         assert!(done.out.len() < input.len() && input.as_bytes().starts_with(&done.out), "{options}");
-        assert!(!done.out.is_empty(), "{options}: it did as much as it could");
+        // It looks at many records at a time, and the smallest memory has no room for so many.
+        assert!(!done.out.is_empty() || options.contains("64KiB"), "{options}: it did what it could");
     }
 }
 
