@@ -33,7 +33,7 @@ usage: cargo xtask <command>
   rules              only the house rules: where `unsafe` may stand, golden files unchanged
   targets            only the library on other machines: 32-bit, big-endian, wasm32
   golden             write golden files for families that lack one, and record them in the manifests
-  bench [--quick]    compare mayhap with other libraries; arguments go to mayhap-bench as they are
+  bench [--quick]    compare mayhap with other libraries and commands; arguments go to mayhap-bench as they are
   help               this text
 
 exit code: 0 all well, 1 a step failed, 2 the command line was not understood

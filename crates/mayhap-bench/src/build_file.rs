@@ -3,16 +3,16 @@
 use std::fs::{self, File};
 use std::hint::black_box;
 use std::io::{BufWriter, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use mayhap_eval::{median, write_url};
 use memchr::memchr_iter;
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::Size;
+use crate::{Size, memory, programs};
 
 /// 50 bytes with the newline.
 const URL: usize = 49;
@@ -26,7 +26,7 @@ pub(crate) fn run(size: Size) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("urls.txt");
     write_lines(&file, lines)?;
-    let binary = binary()?;
+    let binary = programs::mayhap()?;
     // A file system in memory, so that no sync is timed.
     let memory = Path::new("/dev/shm");
     let outputs = if memory.is_dir() { tempfile::tempdir_in(memory)? } else { tempfile::tempdir()? };
@@ -44,9 +44,9 @@ pub(crate) fn run(size: Size) -> Result<()> {
             time(|| Ok(Command::new("wc").arg("-l").arg(&file).stdout(Stdio::null()).status()?.success()))?;
         let hashed = time(|| Ok(hash_lines(&file)? == lines))?;
         let started = Instant::now();
-        peak = peak.max(peak_memory(
-            Command::new(&binary).args(["build", "--quiet", "-o"]).arg(&output).arg(&file),
-        )?);
+        let mut command = Command::new(&binary);
+        let mut child = command.args(["build", "--quiet", "-o"]).arg(&output).arg(&file).spawn()?;
+        peak = peak.max(memory::peak_until_end(&mut child)?.unwrap_or(0));
         let built = started.elapsed().as_secs_f64();
         let with_n = time(|| {
             let mut command = Command::new(&binary);
@@ -88,22 +88,6 @@ fn write_lines(path: &Path, lines: u64) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// The command itself, built for users beside this program.
-fn binary() -> Result<PathBuf> {
-    let folder = std::env::current_exe()?.parent().context("the program has a folder")?.to_path_buf();
-    let binary = folder.join("mayhap");
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--quiet", "--package", "mayhap-cli"])
-        .status()
-        .context("cargo")?;
-    ensure!(
-        status.success() && binary.is_file(),
-        "{} could not be built; run this with --release",
-        binary.display()
-    );
-    Ok(binary)
-}
-
 fn time(work: impl FnOnce() -> Result<bool>) -> Result<f64> {
     let started = Instant::now();
     ensure!(work()?, "a contender failed");
@@ -132,24 +116,4 @@ fn hash_lines(path: &Path) -> Result<u64> {
     }
     black_box(sum);
     Ok(lines)
-}
-
-/// Runs a command and returns the most anonymous memory that it was seen to hold.
-fn peak_memory(command: &mut Command) -> Result<u64> {
-    let mut child = command.spawn()?;
-    let status = format!("/proc/{}/status", child.id());
-    let mut peak = 0;
-    loop {
-        if let Some(ended) = child.try_wait()? {
-            ensure!(ended.success(), "the command failed");
-            return Ok(peak);
-        }
-        let text = fs::read_to_string(&status).unwrap_or_default();
-        let anonymous = text
-            .lines()
-            .find_map(|line| line.strip_prefix("RssAnon:"))
-            .and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());
-        peak = peak.max(anonymous.unwrap_or(0) << 10);
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }

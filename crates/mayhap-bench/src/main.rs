@@ -7,6 +7,7 @@
 mod build_file;
 mod contenders;
 mod cuckoo;
+mod dedup;
 mod growth;
 mod keys;
 mod known;
@@ -15,6 +16,7 @@ mod machine;
 mod measure;
 mod memory;
 mod options;
+mod programs;
 mod report;
 mod shifting;
 mod threads;
@@ -89,6 +91,9 @@ fn main() -> Result<()> {
     }
     if options.build_file {
         build_file::run(options.size)?;
+    }
+    if options.dedup {
+        dedup::run(options.size, &options.text)?;
     }
     Ok(())
 }

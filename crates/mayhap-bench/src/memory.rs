@@ -1,8 +1,11 @@
-//! The memory of this process: how much it is, and that the allocator hands it out the same way to everybody.
+//! The memory of this process and of those it starts: how much it is, and that the allocator hands it out the same way
+//! to everybody.
 
 use std::env;
 use std::fs;
-use std::process::Command;
+use std::process::{Child, Command};
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 
@@ -27,7 +30,7 @@ pub(crate) fn is_steady() -> bool {
 /// Runs this program with the same arguments and a steady allocator, and waits for it.
 ///
 /// Another process, because the variables are read before `main`, and because the programs that
-/// `build-file` starts must not inherit them.
+/// `build-file` and `dedup` start must not inherit them.
 pub(crate) fn run_steady() -> Result<()> {
     let mut command = Command::new(env::current_exe()?);
     let status = command.args(env::args_os().skip(1)).envs(FIXED).env(MARK, "1").status()?;
@@ -37,7 +40,7 @@ pub(crate) fn run_steady() -> Result<()> {
 
 /// The resident memory of this process in bytes, where the system tells.
 pub(crate) fn resident() -> Option<u64> {
-    status("VmRSS:")
+    status("self", "VmRSS:")
 }
 
 /// By how many bytes some work lets the resident memory of this process grow at most; `None` where the system does not tell.
@@ -46,11 +49,26 @@ pub(crate) fn peak_of<T>(work: impl FnOnce() -> T) -> (T, Option<u64>) {
     let forgotten = fs::write("/proc/self/clear_refs", "5").is_ok();
     let before = resident().filter(|_| forgotten);
     let result = work();
-    (result, status("VmHWM:").zip(before).map(|(highest, before)| highest.saturating_sub(before)))
+    (result, status("self", "VmHWM:").zip(before).map(|(highest, before)| highest.saturating_sub(before)))
 }
 
-fn status(field: &str) -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
+/// Waits for a program that was started; the most anonymous memory that it was seen to hold, where the system tells.
+pub(crate) fn peak_until_end(child: &mut Child) -> Result<Option<u64>> {
+    let process = child.id().to_string();
+    let mut peak = None;
+    loop {
+        if let Some(ended) = child.try_wait()? {
+            ensure!(ended.success(), "the program failed: {ended}");
+            return Ok(peak);
+        }
+        peak = peak.max(status(&process, "RssAnon:"));
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A field, in bytes, of what Linux tells about a process.
+fn status(process: &str, field: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(field))?;
     line.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kib| kib << 10)
 }

@@ -8,7 +8,7 @@ use crate::Size;
 use crate::keys::Kind;
 
 pub(crate) const USAGE: &str = "\
-usage: mayhap-bench [filters] [cuckoo] [shifting] [growth] [static] [threads] [build-file] [options]
+usage: mayhap-bench [filters] [cuckoo] [shifting] [growth] [static] [threads] [build-file] [dedup] [options]
 
   filters            filters against their peers and against physical limits
   threads            two threads that fill one filter of 100 million keys, against one
@@ -17,6 +17,7 @@ usage: mayhap-bench [filters] [cuckoo] [shifting] [growth] [static] [threads] [b
   growth             filters that grew from 1024 keys to 10 million u64 keys, against one made for all of them
   static             filters of keys that are known, u64 keys at 8 bits of fingerprint, against xorf and jdb_xorf
   build-file         `mayhap build` against `wc -l` and one pass of hashing
+  dedup              `mayhap dedup` of 20 million lines against `cat`, sort, runiq, huniq, awk and gzip; 4 GB of files
                      without any of them, all run
 
 options, for `filters`; for `cuckoo` --repetitions, --csv and --quick, for `growth` also --keys and --fpr, for `static`
@@ -28,6 +29,14 @@ also --keys; for `shifting` --repetitions and --quick:
   --repetitions N    interleaved repetitions (5)
   --csv FILE         writes every figure there, too
   --quick            everything once at a tiny size: a test of the harness, not a measurement
+
+options, for `dedup`, besides --quick:
+  --lines 20M        lines of text
+  --rounds N         interleaved rounds of mayhap and `cat` (9), and of mayhap and gzip (at most 3)
+  --peer-rounds N    rounds of the others, which are slow (1); 0 leaves them out
+  --folder DIR       where the text and what is made of it lie for the time (the folder for temporary files)
+  --mayhap FILE      the command to measure (the one of this repository, which is built)
+
   --list             the names of the contenders
   --help             this text
 ";
@@ -37,7 +46,7 @@ also --keys; for `shifting` --repetitions and --quick:
 pub(crate) enum Command {
     Help,
     List,
-    Run(Options),
+    Run(Box<Options>),
 }
 
 #[derive(Debug, PartialEq)]
@@ -49,6 +58,8 @@ pub(crate) struct Options {
     pub(crate) growth: bool,
     pub(crate) static_: bool,
     pub(crate) build_file: bool,
+    pub(crate) dedup: bool,
+    pub(crate) text: TextOptions,
     pub(crate) size: Size,
     pub(crate) keys: Vec<u64>,
     pub(crate) keys_given: bool,
@@ -59,6 +70,16 @@ pub(crate) struct Options {
     pub(crate) csv: Option<PathBuf>,
 }
 
+/// What is asked of `dedup`, where anything is.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct TextOptions {
+    pub(crate) lines: Option<u64>,
+    pub(crate) rounds: Option<usize>,
+    pub(crate) peer_rounds: Option<usize>,
+    pub(crate) folder: Option<PathBuf>,
+    pub(crate) mayhap: Option<PathBuf>,
+}
+
 /// Absent probes start at 2^40, and nobody has the memory for more keys than this.
 const MOST_KEYS: u64 = 10_000_000_000;
 
@@ -66,7 +87,8 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
     let mut arguments = arguments.into_iter();
     let mut quick = false;
     let (mut filters, mut cuckoo, mut shifting, mut growth) = (false, false, false, false);
-    let (mut static_, mut threads, mut build_file) = (false, false, false);
+    let (mut static_, mut threads, mut build_file, mut dedup) = (false, false, false, false);
+    let mut text = TextOptions::default();
     let (mut keys, mut kinds, mut rates, mut only) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut repetitions, mut csv) = (None, None);
     while let Some(argument) = arguments.next() {
@@ -79,6 +101,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             "growth" => growth = true,
             "static" => static_ = true,
             "build-file" => build_file = true,
+            "dedup" => dedup = true,
             "--quick" => quick = true,
             "--list" => return Ok(Command::List),
             "--help" | "-h" => return Ok(Command::Help),
@@ -87,6 +110,14 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             "--fpr" => rates = list(&value()?, rate)?,
             "--only" => only = list(&value()?, |name| Ok(name.to_owned()))?,
             "--repetitions" => repetitions = Some(number(&value()?)? as usize),
+            "--lines" => text.lines = Some(number(&value()?)?),
+            "--rounds" => text.rounds = Some(number(&value()?)? as usize),
+            "--peer-rounds" => {
+                let value = value()?;
+                text.peer_rounds = Some(if value == "0" { 0 } else { number(&value)? as usize });
+            }
+            "--folder" => text.folder = Some(PathBuf::from(value()?)),
+            "--mayhap" => text.mayhap = Some(PathBuf::from(value()?)),
             "--csv" => csv = Some(PathBuf::from(value()?)),
             _ => bail!("unknown argument {argument:?}; see --help"),
         }
@@ -102,8 +133,8 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
     if rates.is_empty() {
         rates = vec![0.01, 0.001];
     }
-    let all = !(filters || cuckoo || shifting || growth || static_ || threads || build_file);
-    Ok(Command::Run(Options {
+    let all = !(filters || cuckoo || shifting || growth || static_ || threads || build_file || dedup);
+    Ok(Command::Run(Box::new(Options {
         filters: filters || all,
         cuckoo: cuckoo || all,
         shifting: shifting || all,
@@ -111,6 +142,8 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
         static_: static_ || all,
         threads: threads || all,
         build_file: build_file || all,
+        dedup: dedup || all,
+        text,
         size,
         keys,
         keys_given,
@@ -119,7 +152,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
         only,
         repetitions: repetitions.unwrap_or(size.repetitions()),
         csv,
-    }))
+    })))
 }
 
 fn list<T>(text: &str, item: impl Fn(&str) -> Result<T>) -> Result<Vec<T>> {
@@ -158,7 +191,7 @@ mod tests {
 
     fn options(line: &str) -> Options {
         match run(line) {
-            Ok(Command::Run(options)) => options,
+            Ok(Command::Run(options)) => *options,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -178,11 +211,18 @@ mod tests {
     #[test]
     fn without_a_name_everything_runs() {
         let read = options("--quick");
-        assert!(read.filters && read.cuckoo && read.shifting && read.build_file && read.size.quick);
+        assert!(
+            read.filters && read.cuckoo && read.shifting && read.build_file && read.dedup && read.size.quick
+        );
         assert_eq!((read.keys, read.repetitions), (vec![10_000], 1));
         assert_eq!(options("").repetitions, 5);
         let read = options("build-file");
         assert!(read.build_file && !read.filters && !read.cuckoo);
+        let read = options("dedup --lines 2M --rounds 3 --peer-rounds 0 --folder x");
+        assert!(read.dedup && !read.build_file && !read.filters);
+        let TextOptions { lines, rounds, peer_rounds, folder, mayhap } = read.text;
+        assert_eq!((lines, rounds, peer_rounds), (Some(2_000_000), Some(3), Some(0)));
+        assert_eq!((folder, mayhap), (Some(PathBuf::from("x")), None));
         let read = options("cuckoo");
         assert!(read.cuckoo && !read.filters && !read.build_file && !read.growth);
         let read = options("growth --keys 100M");

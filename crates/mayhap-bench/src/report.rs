@@ -34,7 +34,7 @@ pub(crate) fn middle(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     median(&mut values.into_iter().collect::<Vec<_>>())
 }
 
-fn least(values: impl IntoIterator<Item = f64>) -> Option<f64> {
+pub(crate) fn least(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     values.into_iter().reduce(f64::min)
 }
 

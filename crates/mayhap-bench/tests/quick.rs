@@ -138,6 +138,94 @@ fn static_filters_are_held_against_their_peers() {
     }
 }
 
+/// `dedup` with a script in place of the command, so that no other package has to be built for a test of the harness.
+#[cfg(unix)]
+fn dedup(script: &str) -> (bool, String) {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let stand_in = folder.path().join("mayhap");
+    fs::write(&stand_in, script).unwrap();
+    fs::set_permissions(&stand_in, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_mayhap-bench"))
+        .args(["dedup", "--quick", "--mayhap"])
+        .arg(&stand_in)
+        .arg("--folder")
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["mayhap"], "what else was written is gone");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    (output.status.success(), format!("{out}\n{err}"))
+}
+
+/// `mayhap dedup` as others would write it; `$1` is the name of the command.
+#[cfg(unix)]
+const STAND_IN: &str = "#!/bin/sh
+case $2 in *.gz) gzip -dc \"$2\" | awk '!s[$0]++';; *) shift; awk '!s[$0]++' \"$@\";; esac
+";
+
+#[cfg(unix)]
+#[test]
+fn dedup_is_timed_against_copying_and_against_other_tools() {
+    let (success, text) = dedup(STAND_IN);
+    assert!(success, "{text}");
+    for (name, of, kept) in [
+        ("cat FILE | cat", "", "20000"),
+        ("mayhap dedup FILE", "cat FILE | cat  at most 1.5: ", "14000"),
+        ("cat FILE | mayhap dedup", "cat FILE | cat  at most 2.2: ", "14000"),
+        ("gzip -dc FILE.gz", "", "20000"),
+        ("mayhap dedup FILE.gz", "gzip -dc FILE.gz  at most 1.2: ", "14000"),
+        ("sort -u -S 4G --parallel=2 FILE", "mayhap dedup FILE  at least 10: ", "14000"),
+        ("awk '!s[$0]++' FILE", "mayhap dedup FILE  at least 35: ", "14000"),
+    ] {
+        let line = text.lines().find(|line| line.starts_with(&format!("  {name}  ")));
+        let line = line.unwrap_or_else(|| panic!("{name} is missing:\n{text}"));
+        assert!(line.contains(of) && line.ends_with(kept), "{line}");
+    }
+    // Nothing is installed for a test: they are measured where they are at hand.
+    for name in ["runiq -f quick FILE", "huniq < FILE"] {
+        let line = text.lines().find(|line| line.starts_with(&format!("  {name}  "))).unwrap();
+        let missing = line.ends_with("missing: not in PATH, and --quick installs nothing");
+        assert!(missing || line.ends_with("14000"), "{line}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn lines_that_dedup_wrongly_drops_are_told() {
+    let (success, text) = dedup(&STAND_IN.replace("!s[$0]++", "!s[$0]++ && ++n != 5"));
+    assert!(success, "{text}");
+    assert!(text.contains("  mayhap dedup FILE wrongly dropped 1 of 14000\n"), "{text}");
+
+    let (success, text) = dedup(&STAND_IN.replace("!s[$0]++", "!s[$0]++ && ++n > 5"));
+    assert!(!success, "{text}");
+    let complaint = "mayhap dedup FILE kept 13995 lines of 20000, of which 14000 are distinct";
+    assert!(text.contains(complaint), "{text}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_dedup_that_keeps_what_it_should_not_is_named() {
+    let (success, text) = dedup(&STAND_IN.replace("!s[$0]++", "1"));
+    assert!(!success, "{text}");
+    let complaint = "mayhap dedup FILE kept 20000 lines of 20000, of which 14000 are distinct";
+    assert!(text.contains(complaint), "{text}");
+
+    // As many as there should be, but sorted.
+    let (success, text) = dedup("#!/bin/sh\nshift\nsort -u \"$@\"\n");
+    assert!(!success, "{text}");
+    assert!(text.contains("is not the next first occurrence: https://"), "{text}");
+
+    let (success, text) = dedup("#!/bin/sh\nexit 3\n");
+    assert!(!success, "{text}");
+    assert!(
+        text.contains("mayhap dedup FILE\n") && text.contains("the program failed: exit status: 3"),
+        "{text}"
+    );
+}
+
 #[test]
 fn an_unknown_contender_is_named() {
     let output = Command::new(env!("CARGO_BIN_EXE_mayhap-bench"))

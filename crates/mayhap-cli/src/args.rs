@@ -12,6 +12,7 @@ use crate::keys::{self, Delimiter, JsonPath, Kind, Selector};
 use crate::progress::{Progress, Unit};
 use crate::report;
 use crate::secret::SecretArgs;
+use crate::url_key::{self, UrlRule};
 
 /// Is this key in the set? "No", or "mayhap".
 ///
@@ -136,6 +137,13 @@ pub(crate) struct KeyArgs {
     /// How the text becomes key bytes
     #[arg(long = "as", value_name = "KIND", value_enum, default_value_t)]
     pub(crate) kind: Kind,
+    /// The key is a URL in its normal form: host in lower case, no default port, no fragment, no dot segments, query
+    /// names sorted. What is no URL is its own key
+    #[arg(long, conflicts_with = "kind")]
+    url: bool,
+    /// The key is a URL without these query names, separated by commas: gclid,utm_* or * for all (implies --url)
+    #[arg(long, value_name = "LIST", value_parser = url_key::stripping, conflicts_with = "kind")]
+    strip_query: Option<UrlRule>,
     /// Take compressed input as it is
     #[arg(long)]
     no_decompress: bool,
@@ -173,6 +181,7 @@ impl KeyArgs {
             trim: self.trim,
             ignore_case: self.ignore_case,
             kind: self.kind,
+            url: self.strip_query.clone().or_else(|| self.url.then(UrlRule::default)),
             allowed: None,
         }
     }
@@ -184,6 +193,7 @@ impl KeyArgs {
             terminator: self.terminator(),
             decompress: !self.no_decompress,
             numbered: self.numbered || self.selector().can_fail(),
+            aside: Default::default(),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Bytes from files and standard input, decompressed, in chunks of whole records.
 
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 use memchr::{Memchr, memchr_iter, memrchr};
@@ -13,6 +14,10 @@ use crate::progress::Progress;
 
 /// Reads of this size keep the number of system calls low and stay in the second-level cache.
 const CHUNK: usize = 256 * 1024;
+
+/// Room in a pipe, where we may say so: as much as a user may take by default.
+#[cfg(target_os = "linux")]
+const PIPE: usize = 1 << 20;
 
 /// Where keys come from.
 #[derive(Clone, Debug)]
@@ -26,6 +31,8 @@ pub(crate) struct Inputs {
     /// Whether records are numbered while reading, which costs a pass over the bytes: for records that
     /// can be wrong, and for commands that print the numbers.
     pub(crate) numbered: bool,
+    /// What came from inputs that can be read only once, by their paths.
+    pub(crate) aside: HashMap<PathBuf, Arc<File>>,
 }
 
 impl Inputs {
@@ -49,6 +56,45 @@ impl Inputs {
             }
         }
         Ok(true)
+    }
+
+    /// About how many records there are in plain files, from their sizes and from samples of them: rather a few too many.
+    /// `None` if an input is a stream or compressed.
+    pub(crate) fn estimated_records(&self) -> Result<Option<u64>> {
+        if !self.can_be_counted()? {
+            return Ok(None);
+        }
+        let estimates = self.sources().into_iter().map(|path| {
+            let estimate = estimated_records(&open(path)?, self.terminator);
+            estimate.with_context(|| format!("{}: cannot read", path.display()))
+        });
+        estimates.sum::<Result<u64>>().map(Some)
+    }
+
+    /// Whether inputs can be read only once.
+    fn is_stream(path: &Path) -> Result<bool> {
+        if path == Path::new("-") {
+            return Ok(true);
+        }
+        let metadata = path.metadata().with_context(|| format!("{}: cannot open", path.display()))?;
+        Ok(!metadata.is_file())
+    }
+
+    /// Puts what can be read only once aside, in a temporary file without a name, so that all inputs can be read twice.
+    pub(crate) fn set_aside(&mut self) -> Result<()> {
+        for path in self.sources().into_iter().map(Path::to_path_buf).collect::<Vec<_>>() {
+            if self.aside.contains_key(&path) || !Self::is_stream(&path)? {
+                continue;
+            }
+            let from = if path == Path::new("-") { stdin().context("standard input")? } else { open(&path)? };
+            let copied = tempfile::tempfile().and_then(|mut file| {
+                io::copy(&mut &from, &mut file)?;
+                Ok(file)
+            });
+            let file = copied.with_context(|| format!("{}: cannot put it aside", Input::name_of(&path)))?;
+            self.aside.insert(path, Arc::new(file));
+        }
+        Ok(())
     }
 
     /// The size of all inputs together, if it can be known, for the progress bar.
@@ -167,7 +213,7 @@ impl Buffer {
         self.len
     }
 
-    fn as_slice(&self) -> &[u8] {
+    pub(crate) fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.len]
     }
 
@@ -193,18 +239,20 @@ impl Buffer {
 }
 
 /// Whole records of one input.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Chunk {
     pub(crate) bytes: Buffer,
     /// The input's name, for messages.
-    pub(crate) name: std::sync::Arc<str>,
+    pub(crate) name: Arc<str>,
     /// Its place among all chunks of all inputs, from 0.
     pub(crate) number: u64,
     /// The number of the first record in its input, from 1, if records are numbered.
     pub(crate) first_record: u64,
     /// Nothing more was waiting when it was read: whoever prints should print now.
     pub(crate) last_for_now: bool,
-    terminator: u8,
+    /// Its first record is the first of its input.
+    pub(crate) starts_input: bool,
+    pub(crate) terminator: u8,
 }
 
 impl Chunk {
@@ -219,6 +267,41 @@ impl Chunk {
         let bytes = self.bytes.as_slice();
         let ends = memchr_iter(self.terminator, bytes).count() as u64;
         ends + u64::from(bytes.last().is_some_and(|&last| last != self.terminator))
+    }
+
+    /// Leaves the records that are to be kept, in order and each with its end, and tells how many. `ends` says where each ends.
+    pub(crate) fn retain(&mut self, ends: &[usize], keep: impl Iterator<Item = bool>) -> usize {
+        let Buffer { bytes, len } = &mut self.bytes;
+        // The last record of an input may have no end. If it is kept, it gets one.
+        let has_end = bytes[..*len].last() == Some(&self.terminator);
+        let (mut start, mut run, mut kept, mut records) = (0, 0, 0, 0);
+        for (&end, keep) in ends.iter().zip(keep) {
+            if keep {
+                records += 1;
+            } else {
+                // Those before it move together.
+                if run < start && run > kept {
+                    bytes.copy_within(run..start, kept);
+                }
+                kept += start - run;
+                run = end;
+            }
+            start = end;
+        }
+        if run < start && run > kept {
+            bytes.copy_within(run..start, kept);
+        }
+        let last_is_kept = run < start;
+        kept += start - run;
+        if last_is_kept && !has_end {
+            match bytes.get_mut(kept) {
+                Some(byte) => *byte = self.terminator,
+                None => bytes.push(self.terminator),
+            }
+            kept += 1;
+        }
+        *len = kept;
+        records
     }
 
     /// Where a record of this chunk stands, for a message.
@@ -275,7 +358,7 @@ impl Chunks {
             let input = match &mut self.current {
                 Some(input) => input,
                 none => match self.waiting.pop() {
-                    Some(path) => none.insert(Input::open(&path, self.inputs.decompress)?),
+                    Some(path) => none.insert(self.inputs.open(&path)?),
                     None => return Ok(None),
                 },
             };
@@ -304,6 +387,7 @@ impl Chunks {
                 number: self.given,
                 first_record: input.records + 1,
                 last_for_now,
+                starts_input: std::mem::take(&mut input.is_fresh),
                 terminator,
             };
             if ended {
@@ -322,38 +406,75 @@ impl Chunks {
 
 struct ReadMore {
     bytes: usize,
-    /// Less came than there was room for: a pipe or a terminal has nothing more at the moment.
+    /// Less came than there was room for, of a pipe or a terminal, which has nothing more at the moment.
     short: bool,
 }
 
 /// One open input.
 struct Input {
-    name: std::sync::Arc<str>,
+    name: Arc<str>,
     reader: Box<dyn Read + Send>,
     compressed: bool,
+    /// It is no file, and whoever writes it may wait.
+    stream: Option<Stream>,
     records: u64,
     ended: bool,
+    /// Nothing of it has been given out.
+    is_fresh: bool,
 }
 
 fn open(path: &Path) -> Result<File> {
     File::open(path).with_context(|| format!("{}: cannot open", path.display()))
 }
 
-impl Input {
-    fn open(path: &Path, decompress: bool) -> Result<Self> {
+impl Inputs {
+    fn open(&self, path: &Path) -> Result<Input> {
+        if let Some(file) = self.aside.get(path) {
+            let rewound = file.try_clone().and_then(|mut file| file.rewind().map(|()| file));
+            return Input::new(rewound.with_context(|| Input::name_of(path))?, path, self.decompress);
+        }
         if path == Path::new("-") {
-            return Self::new(stdin().context("standard input")?, Path::new("(standard input)"), decompress);
+            return Input::new(stdin().context("standard input")?, path, self.decompress);
         }
         let file = open(path)?;
         if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
             anyhow::bail!("{}: is a folder; give the files in it", path.display());
         }
-        Self::new(file, path, decompress)
+        Input::new(file, path, self.decompress)
+    }
+}
+
+/// Parts of a file that are looked at to learn how long its records are.
+const SAMPLES: u64 = 64;
+const SAMPLE: u64 = 16 << 10;
+
+/// About how many records a file has: the number that there are in samples, spread over all of it, and a 64th more.
+fn estimated_records(file: &File, terminator: u8) -> io::Result<u64> {
+    let size = file.metadata()?.len();
+    let (samples, step) = if size <= SAMPLES * SAMPLE { (1, size) } else { (SAMPLES, size / SAMPLES) };
+    let (mut records, mut bytes, mut buffer) = (0, 0, Vec::new());
+    for sample in 0..samples {
+        buffer.clear();
+        let mut reader = file;
+        reader.seek(io::SeekFrom::Start(sample * step))?;
+        let most = if samples == 1 { size } else { SAMPLE };
+        bytes += reader.take(most).read_to_end(&mut buffer)? as u64;
+        records += memchr_iter(terminator, &buffer).count() as u64;
+    }
+    let all = u128::from(records) * u128::from(size) / u128::from(bytes.max(1));
+    let all = u64::try_from(all).unwrap_or(u64::MAX);
+    Ok(all.saturating_add(all / 64).saturating_add(1))
+}
+
+impl Input {
+    fn name_of(path: &Path) -> String {
+        if path == Path::new("-") { "(standard input)".into() } else { path.display().to_string() }
     }
 
     fn new(mut file: File, path: &Path, decompress: bool) -> Result<Self> {
-        let name: std::sync::Arc<str> = path.display().to_string().into();
+        let name: Arc<str> = Self::name_of(path).into();
         let start = if decompress { peek(&mut file).with_context(|| name.to_string())? } else { Vec::new() };
+        let stream = Stream::of(&file);
         let format = Compression::of(&start);
         let whole = io::Cursor::new(start).chain(file);
         let reader: Box<dyn Read + Send> = match format {
@@ -365,7 +486,15 @@ impl Input {
             Some(Compression::Xz) => Box::new(liblzma::read::XzDecoder::new_multi_decoder(whole)),
             Some(Compression::Bzip2) => Box::new(bzip2::read::MultiBzDecoder::new(whole)),
         };
-        Ok(Self { name, reader, compressed: format.is_some(), records: 0, ended: false })
+        Ok(Self {
+            name,
+            reader,
+            compressed: format.is_some(),
+            stream,
+            records: 0,
+            ended: false,
+            is_fresh: true,
+        })
     }
 
     fn read_more(&mut self, buffer: &mut Buffer) -> Result<ReadMore> {
@@ -381,7 +510,41 @@ impl Input {
         })?;
         buffer.len += bytes;
         self.ended = bytes == 0;
-        Ok(ReadMore { bytes, short: bytes < CHUNK })
+        let short = bytes < CHUNK && self.stream.as_ref().is_some_and(|stream| !stream.has_more());
+        Ok(ReadMore { bytes, short })
+    }
+}
+
+/// A pipe or a terminal.
+struct Stream {
+    /// Another handle, since a decompressor has the first.
+    #[cfg_attr(not(unix), allow(dead_code))]
+    file: File,
+}
+
+impl Stream {
+    /// `None` if it is a file.
+    fn of(file: &File) -> Option<Self> {
+        if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
+            return None;
+        }
+        // A reader and a writer that wait for each other less often. The system may refuse, and it makes no difference.
+        #[cfg(target_os = "linux")]
+        let _ = rustix::pipe::fcntl_setpipe_size(file, PIPE);
+        file.try_clone().ok().map(|file| Self { file })
+    }
+
+    /// Whether a read would return at once.
+    #[cfg(unix)]
+    fn has_more(&self) -> bool {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let mut waiting = [PollFd::new(&self.file, PollFlags::IN)];
+        poll(&mut waiting, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+    }
+
+    #[cfg(not(unix))]
+    fn has_more(&self) -> bool {
+        false
     }
 }
 

@@ -1,14 +1,16 @@
-//! From a record to the bytes of its key: column, JSON field, trimming, case, kind.
+//! From a record to the bytes of its key: column, JSON field, trimming, case, kind, URL.
 
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
 use mayhap::{Digest, Hashing};
+use memchr::memchr_iter;
 use memchr::memmem::Finder;
 use serde_json::Value;
 
 use crate::allow::Allowed;
 use crate::input::Chunk;
+use crate::url_key::UrlRule;
 
 /// The text between columns. A name of its own, since `Vec` on a command line means repetition.
 pub(crate) type Delimiter = Vec<u8>;
@@ -46,6 +48,8 @@ pub(crate) struct Selector {
     pub(crate) trim: bool,
     pub(crate) ignore_case: bool,
     pub(crate) kind: Kind,
+    /// The text is a URL and its normal form the key.
+    pub(crate) url: Option<UrlRule>,
     /// Keys that must not come.
     pub(crate) allowed: Option<Arc<Allowed>>,
 }
@@ -58,11 +62,23 @@ impl Selector {
 
     /// Whether the key is the record.
     fn is_whole_record(&self) -> bool {
-        !self.can_fail() && !self.crlf && !self.trim && !self.ignore_case
+        !self.can_fail() && !self.crlf && !self.trim && !self.ignore_case && self.url.is_none()
     }
 
     /// The key of a record, in the record or in `scratch`.
     pub(crate) fn key<'a>(&self, record: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+        let part = self.part(record, scratch)?;
+        if let Some(rule) = &self.url
+            && let Some(normal) = rule.rewritten(part.unwrap_or(scratch))
+        {
+            *scratch = normal;
+            return Ok(scratch);
+        }
+        Ok(part.unwrap_or(scratch))
+    }
+
+    /// The key of a record but for its URL: a part of the record, or `None` if it is in `scratch`.
+    fn part<'a>(&self, record: &'a [u8], scratch: &mut Vec<u8>) -> Result<Option<&'a [u8]>> {
         let mut text = record;
         if self.crlf {
             text = text.strip_suffix(b"\r").unwrap_or(text);
@@ -74,12 +90,12 @@ impl Selector {
             return self.convert(&json_field(text, path)?, scratch);
         }
         if self.kind == Kind::Bytes && !self.ignore_case {
-            return Ok(if self.trim { text.trim_ascii() } else { text });
+            return Ok(Some(if self.trim { text.trim_ascii() } else { text }));
         }
         self.convert(text, scratch)
     }
 
-    fn convert<'a>(&self, text: &[u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+    fn convert<'a>(&self, text: &[u8], scratch: &mut Vec<u8>) -> Result<Option<&'a [u8]>> {
         let text = if self.trim { text.trim_ascii() } else { text };
         scratch.clear();
         if self.ignore_case {
@@ -87,7 +103,7 @@ impl Selector {
         } else {
             convert(self.kind, text, scratch)?;
         }
-        Ok(scratch)
+        Ok(None)
     }
 
     /// The digests of all records of a chunk.
@@ -103,6 +119,46 @@ impl Selector {
             }
         }
         self.allowed.as_ref().map_or(Ok(()), |allowed| allowed.refuse(chunk, out))
+    }
+}
+
+impl Selector {
+    /// Where the records of a chunk end, with their terminators, and the digests of all but the first ones.
+    pub(crate) fn split(
+        &self,
+        chunk: &Chunk,
+        skipped: usize,
+        hashing: Hashing,
+        ends: &mut Vec<usize>,
+        digests: &mut Vec<Digest>,
+    ) -> Result<()> {
+        ends.clear();
+        digests.clear();
+        let bytes = chunk.bytes.as_slice();
+        let (is_whole, mut scratch) = (self.is_whole_record(), Vec::new());
+        let mut hash = |index: usize, record: &[u8]| {
+            if is_whole {
+                digests.push(hashing.digest(record));
+            } else if index >= skipped {
+                let key = self.key(record, &mut scratch).map_err(|e| e.context(chunk.place(index)))?;
+                digests.push(hashing.digest(key));
+            }
+            anyhow::Ok(())
+        };
+        let mut start = 0;
+        for end in memchr_iter(chunk.terminator, bytes) {
+            hash(ends.len(), &bytes[start..end])?;
+            start = end + 1;
+            ends.push(start);
+        }
+        if start < bytes.len() {
+            hash(ends.len(), &bytes[start..])?;
+            ends.push(bytes.len());
+        }
+        if is_whole {
+            digests.drain(..skipped);
+        }
+        Ok(())
     }
 }
 
@@ -301,5 +357,22 @@ mod tests {
         let selector = Selector { trim: true, ..Selector::default() };
         assert_eq!(key(&selector, "   "), Ok(b"".into()));
         assert_eq!(key(&selector, "\t x y\n "), Ok(b"x y".into()));
+    }
+
+    #[test]
+    fn a_url_is_normalised_wherever_the_key_stands() {
+        let url = || Some(UrlRule::default());
+        let (text, normal) = ("HTTP://A.org:80/./b#c", Ok(b"http://a.org/b".to_vec()));
+        assert_eq!(key(&Selector { url: url(), ..Selector::default() }, text), normal);
+        assert_eq!(key(&Selector { url: url(), ..column_of(",", 2) }, &format!("x,{text},y")), normal);
+        let json = Some(json_path("/u").unwrap());
+        let record = format!("{{\"u\":\"{text}\"}}");
+        assert_eq!(key(&Selector { url: url(), json, ..Selector::default() }, &record), normal);
+        let selector = Selector { url: url(), ignore_case: true, ..Selector::default() };
+        assert_eq!(key(&selector, "http://a.org/B?d&C"), Ok(b"http://a.org/b?c&d".into()));
+        assert_eq!(key(&selector, "No URL"), Ok(b"no url".into()));
+        let selector = Selector { url: url(), crlf: true, ..Selector::default() };
+        assert_eq!(key(&selector, "no URL\r"), Ok(b"no URL".into()));
+        assert!(!selector.is_whole_record() && !selector.can_fail());
     }
 }

@@ -11,6 +11,9 @@ mod numbers;
 mod progress;
 mod report;
 mod secret;
+mod seen;
+mod stream;
+mod url_key;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -1,6 +1,7 @@
 //! How numbers look to people, and how reports are printed.
 
 use std::fmt::Display;
+use std::fs::File;
 use std::io::{self, StdoutLock, Write};
 
 use mayhap::{AnyFilter, Layout};
@@ -100,16 +101,30 @@ pub(crate) fn stdout() -> Stdout {
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes).map_err(named)
+        self.0.write(bytes).map_err(of_stdout)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.0.flush().map_err(named)
+        self.0.flush().map_err(of_stdout)
     }
 }
 
-fn named(error: io::Error) -> io::Error {
+/// An error that says that it was standard output's.
+pub(crate) fn of_stdout(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("standard output: {error}"))
+}
+
+/// Standard output without a buffer, for those who write much at a time and from any thread.
+#[cfg(unix)]
+pub(crate) fn stdout_file() -> io::Result<File> {
+    use std::os::fd::AsFd;
+    Ok(io::stdout().as_fd().try_clone_to_owned().map_err(of_stdout)?.into())
+}
+
+#[cfg(windows)]
+pub(crate) fn stdout_file() -> io::Result<File> {
+    use std::os::windows::io::AsHandle;
+    Ok(io::stdout().as_handle().try_clone_to_owned().map_err(of_stdout)?.into())
 }
 
 /// Prints a line to standard error. If nobody can read it, that is no reason to stop.

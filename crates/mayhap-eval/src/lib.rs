@@ -5,7 +5,7 @@
 //!
 //! - [`KeyKind`] makes key number `index` from a seed, without making the ones before it. Members and absent
 //!   probes never meet: absent keys start at index [`ABSENT`].
-//! - [`Stream`] is a sequence of records with an exact number of repeats.
+//! - [`Stream`] is a sequence of records with an exact number of repeats; [`UrlLines`] writes one as text.
 //! - [`Zipf`] is a sequence of records in which few come often and many rarely, for filters that count.
 //! - [`Proportion`] is "so many hits in so many trials", with intervals and the pass rule of the experiments.
 //! - [`SplitMix64`] and [`Random`] are the only sources of randomness. Both need a seed.
@@ -24,12 +24,14 @@
 //! ```
 
 mod keys;
+mod lines;
 mod random;
 mod statistics;
 mod stream;
 mod zipf;
 
 pub use keys::{ABSENT, KeyKind, URL_MIN, UnknownKeyKind, write_url};
+pub use lines::{Occurrence, UrlLines};
 pub use random::{Random, SplitMix64};
 pub use statistics::{Proportion, median, normal_quantile, normal_two_sided_tail};
 pub use stream::Stream;

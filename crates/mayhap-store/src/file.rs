@@ -9,6 +9,7 @@ use mayhap::bits::Bytes;
 use mayhap::registry::{self, FAMILIES, METADATA};
 use mayhap::wire::{Flags, Frame, Header, MAX_HEADER, PAGE, Summing, Verify, mark_writing};
 use mayhap::{AnyFilter, DecodeError, Hashing, Secret, encode, encode_with};
+use tempfile::NamedTempFile;
 
 use crate::error::StoreError;
 use crate::lock;
@@ -177,16 +178,49 @@ fn write_pieces(out: &mut impl Write, filter: &dyn AnyFilter, metadata: Option<&
 }
 
 /// Writes to a temporary name in the same folder, syncs, renames, syncs the folder.
-fn replace(
+pub(crate) fn replace(
     path: &Path,
     old: Option<&File>,
     filter: &dyn AnyFilter,
     metadata: Option<&Bytes>,
 ) -> Result<(), StoreError> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
+    let new = written(path, old, filter, metadata)?;
+    new.persist(path).map_err(|e| StoreError::io(path, "rename to")(e.error))?;
+    sync_folder(path);
+    Ok(())
+}
+
+/// Writes a filter to a file that does not exist. `false` if it does by now, and nothing has changed.
+pub(crate) fn put_new(path: &Path, filter: &dyn AnyFilter) -> Result<bool, StoreError> {
+    match written(path, None, filter, None)?.persist_noclobber(path) {
+        Ok(_) => {
+            sync_folder(path);
+            Ok(true)
+        }
+        Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(e) => Err(StoreError::io(path, "create")(e.error)),
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The rename itself must reach the disk too. Systems that cannot sync a folder do it by themselves.
+fn sync_folder(path: &Path) {
+    if let Ok(folder) = File::open(folder_of(path)) {
+        let _ = folder.sync_all();
+    }
+}
+
+/// A filter in a file of a temporary name beside a path, synced.
+fn written(
+    path: &Path,
+    old: Option<&File>,
+    filter: &dyn AnyFilter,
+    metadata: Option<&Bytes>,
+) -> Result<NamedTempFile, StoreError> {
+    let folder = folder_of(path);
     let mut new = tempfile::Builder::new()
         .prefix(".mayhap-")
         .suffix(".tmp")
@@ -200,12 +234,7 @@ fn replace(
     write_pieces(new.as_file_mut(), filter, metadata)
         .and_then(|()| new.as_file().sync_all())
         .map_err(StoreError::io(path, "write"))?;
-    new.persist(path).map_err(|e| StoreError::io(path, "rename to")(e.error))?;
-    // The rename itself must reach the disk too. Systems that cannot sync a folder do it by themselves.
-    if let Ok(folder) = File::open(folder) {
-        let _ = folder.sync_all();
-    }
-    Ok(())
+    Ok(new)
 }
 
 fn keep_owner_and_mode(old: &File, new: &File) -> io::Result<()> {

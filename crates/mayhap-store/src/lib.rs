@@ -5,6 +5,7 @@
 //! - [`write()`] a filter. The name always means a whole file: the old one or the new one.
 //! - [`update`] a filter under a lock: small files are replaced, large ones of a family that can are
 //!   changed where they lie.
+//! - [`hold`] a filter under its lock for as long as it is used, and then put another one in its place.
 //! - [`Spool`] digests whose number is not known yet, and [`DigestSpool`] those of a static filter, in bounded memory.
 //!
 //! ```
@@ -22,6 +23,7 @@
 
 mod error;
 mod file;
+mod held;
 mod lock;
 mod map;
 mod shards;
@@ -29,5 +31,6 @@ mod spool;
 
 pub use error::StoreError;
 pub use file::{Access, Checked, Opened, UpdateError, decode, open, open_sealed, update, write};
+pub use held::{Held, hold};
 pub use shards::{DigestSpool, LEAST_SPOOL_BYTES, Sorter};
 pub use spool::Spool;

@@ -54,7 +54,7 @@ pub(crate) fn release(file: &File) {
 }
 
 #[cfg(unix)]
-fn is_named(file: &File, path: &Path) -> io::Result<bool> {
+pub(crate) fn is_named(file: &File, path: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let (ours, named) = (file.metadata()?, fs::metadata(path)?);
     Ok((ours.dev(), ours.ino()) == (named.dev(), named.ino()))
@@ -62,6 +62,6 @@ fn is_named(file: &File, path: &Path) -> io::Result<bool> {
 
 /// Elsewhere an open file cannot be renamed over, so the name still means it.
 #[cfg(not(unix))]
-fn is_named(_file: &File, _path: &Path) -> io::Result<bool> {
+pub(crate) fn is_named(_file: &File, _path: &Path) -> io::Result<bool> {
     Ok(true)
 }

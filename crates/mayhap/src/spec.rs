@@ -1985,6 +1985,16 @@ mod tests {
     use super::*;
     use alloc::string::ToString;
 
+    /// As floating-point numbers 2^63 - 1 and 2^63 are the same, and one of them is too many names.
+    #[test]
+    fn a_table_that_cannot_double_as_often_as_it_would_like_has_the_most_names() {
+        for (capacity, fpr) in [(10_000, 1e-9), (300_000, 1e-9), (1024, 1e-12), (1 << 30, 1e-9)] {
+            let size = Spec::sized(capacity, fpr).table().expect("a size");
+            assert!(size.capacity >= capacity && size.fpr <= fpr, "{size:?}");
+            assert_eq!(size.told_apart(), Shape::MOST_NAMES);
+        }
+    }
+
     #[test]
     fn any_two_or_three_numbers_give_the_rest() {
         let full = Spec::sized(1_000_000, 0.01).bloom().unwrap();

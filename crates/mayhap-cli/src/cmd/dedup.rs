@@ -1,50 +1,88 @@
 //! `mayhap dedup`: the first occurrence of each record.
 
-use std::io::{BufWriter, Write};
-use std::path::PathBuf;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::Result;
-use mayhap::filters::exact::DigestSet;
-use mayhap::{AnyFilter, Digest, Hashing, Insertion, Windowed};
+use anyhow::{Context, Result, anyhow, bail};
+use mayhap::{AnyFilter, Bloom, Digest, Exact, Hashing, Spec, SpecError, Table, Windowed};
+use mayhap_store::{Access, Held, hold, open};
 use serde_json::json;
 
 use crate::args::{Common, KeyArgs};
-use crate::input::Buffer;
+use crate::cmd::add::{check_kind, need};
+use crate::input::Inputs;
+use crate::secret::SecretArgs;
+use crate::seen::{Limits, Seen};
+use crate::stream::{Batch, Event, Output, Reading, Source};
 use crate::{YES, numbers, report};
 
-/// False-positive rate of a window where nobody said one: a record in ten thousand is dropped that is no repeat.
+/// False-positive rate where nobody said one: of ten million different records, a hundredth of one is lost.
+const FPR: f64 = 1e-9;
+
+/// The same for a window: a record in ten thousand is dropped that is no repeat.
 const WINDOW_FPR: f64 = 1e-4;
+
+/// Keys for which there is room at first, where nobody knows how many will come.
+const AT_FIRST: u64 = 1024;
 
 /// Print the first occurrence of each record, in order
 ///
-/// One pass, and the number of records need not be known. Each different key costs 16 bytes and some
-/// room in a hash set of 128-bit digests. With --window only the last records are remembered, in memory that does not
-/// grow, and a record is printed if it was not among them.
+/// One pass, and the number of records need not be known. About 45 bits are kept of each different key, with which one new
+/// record in a billion is taken for a repeat and dropped at most; --exact and --verify drop none. With --window only the last
+/// records are remembered, in memory that does not grow, and a record is printed if it was not among them.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  cat urls.txt | mayhap dedup > fresh.txt\n  mayhap dedup -d, -k2 events.csv\n  find . -print0 | mayhap dedup -z\n  tail -f events.log | mayhap dedup --window 1M"
+    after_help = "Examples:\n  cat urls.txt | mayhap dedup > fresh.txt\n  mayhap dedup -d, -k2 --header events.csv\n  \
+                  find . -print0 | mayhap dedup -z\n  subfinder -d example.com | mayhap dedup --state seen.mayhap\n  \
+                  tail -f events.log | mayhap dedup --window 1M\n  mayhap dedup --memory 256MiB --max-fpr 1e-4 huge.txt"
 )]
 pub(crate) struct Args {
     /// Files with records; none or - is standard input
     files: Vec<PathBuf>,
-    /// Remember the last N records only, and somewhat more: a record that came before is printed again
-    #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
-    window: Option<u64>,
-    /// With --window: how often a record may be dropped that is no repeat [default: 1e-4]
-    #[arg(
-        short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true,
-        requires = "window"
-    )]
+    /// How often a record may be dropped that is no repeat [default: 1e-9, with --window 1e-4]
+    #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
     fpr: Option<f64>,
+    /// Keep 128 bits of each different key: nothing is wrongly dropped
+    #[arg(long, conflicts_with_all = ["fpr", "memory", "max_fpr", "window"])]
+    exact: bool,
+    /// Compare whole keys, in a second pass: nothing is wrongly dropped. Takes memory for the keys that repeat
+    #[arg(long, conflicts_with_all = ["exact", "memory", "max_fpr", "window", "state", "only_once"])]
+    verify: bool,
     /// Print the repeats instead
     #[arg(long)]
     repeated: bool,
+    /// Print only what never repeats, in two passes
+    #[arg(long, conflicts_with_all = ["repeated", "memory", "max_fpr", "window", "state"])]
+    only_once: bool,
+    /// Drop also what earlier runs with this file have printed. It is made if there is none, and locked while in use
+    #[arg(long, value_name = "FILE")]
+    state: Option<PathBuf>,
+    /// Leave the state file as it is. Without --state, print the report and no record
+    #[arg(long)]
+    dry_run: bool,
+    /// What is kept of the keys takes so much memory at the most; if that is not enough, it is an error
+    #[arg(long, value_name = "SIZE", value_parser = numbers::size, conflicts_with_all = ["window", "state"])]
+    memory: Option<u64>,
+    /// Stop when new records would be dropped more often than this [default with --memory: -p]
+    #[arg(long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
+    max_fpr: Option<f64>,
+    /// Remember the last N records only, and somewhat more: a record that came before is printed again
+    #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
+    window: Option<u64>,
+    /// The first record is a header: printed, not compared, and dropped where a later file starts with it too
+    #[arg(long)]
+    header: bool,
+    /// Write each line as soon as it is read, wherever it goes. So it is without this where no more input waits
+    #[arg(long)]
+    line_buffered: bool,
     /// Print a report to standard error at the end
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     stats: Option<StatsFormat>,
     #[command(flatten)]
     keys: KeyArgs,
+    #[command(flatten)]
+    secret: SecretArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -53,132 +91,328 @@ enum StatsFormat {
     Json,
 }
 
-/// The keys that came before.
-enum Seen {
-    /// All of them, by their digests.
-    All(DigestSet),
-    /// The last ones. A key that is new is taken for a repeat so often, as a sum of the rates at each.
-    Window { filter: Box<Windowed>, wrongly: f64 },
-}
+impl Args {
+    fn fpr(&self) -> f64 {
+        self.fpr.unwrap_or(if self.window.is_some() { WINDOW_FPR } else { FPR })
+    }
 
-impl Seen {
-    fn new(args: &Args) -> Result<Self> {
-        Ok(match args.window {
-            None => Self::All(DigestSet::default()),
-            Some(window) => {
-                let filter = Windowed::new(window, args.fpr.unwrap_or(WINDOW_FPR))?;
-                Self::Window { filter: Box::new(filter), wrongly: 0.0 }
-            }
+    fn limits(&self) -> Limits {
+        let most_fpr = self.max_fpr.or(self.memory.map(|_| self.fpr()));
+        Limits { most_fpr, memory: self.memory }
+    }
+
+    fn prints(&self) -> bool {
+        !self.dry_run || self.state.is_some()
+    }
+
+    /// A filter for about so many records, or for any number. One that is kept must be good for later ones too.
+    fn filter(&self, records: Option<u64>, is_kept: bool) -> Result<Box<dyn AnyFilter>> {
+        if self.exact {
+            return Ok(Box::new(Exact::default()));
+        }
+        if let Some(window) = self.window {
+            return Ok(Box::new(Windowed::new(window, self.fpr())?));
+        }
+        if let Some(memory) = self.memory {
+            return self.limited(memory, records);
+        }
+        let spec = Spec::sized(records.unwrap_or(0).max(AT_FIRST), self.fpr());
+        let spec = if records.is_some() && !is_kept { spec.with_doublings(0) } else { spec };
+        Table::from_spec(&spec).map(|table| -> Box<dyn AnyFilter> { Box::new(table) }).map_err(|e| match e {
+            SpecError::FprBelow { .. } => anyhow!("{e}; or say --exact"),
+            e => e.into(),
         })
     }
 
-    fn hashing(&self) -> Hashing {
-        match self {
-            Self::All(_) => Hashing::default(),
-            Self::Window { filter, .. } => filter.hashing(),
-        }
-    }
-
-    /// Notes keys in order; tells of each whether it is new.
-    fn note(&mut self, digests: &[Digest], new: &mut Vec<bool>) -> Result<()> {
-        new.clear();
-        match self {
-            Self::All(seen) => new.extend(digests.iter().map(|&digest| seen.insert(digest))),
-            Self::Window { filter, wrongly } => {
-                let (before, mut outcomes) = (filter.fpr(), Vec::new());
-                mayhap::Insert::insert_batch(&mut **filter, digests, &mut outcomes)?;
-                new.extend(outcomes.iter().map(|&outcome| outcome == Insertion::New));
-                let rate = (before + filter.fpr()) / 2.0;
-                *wrongly += rate * new.iter().filter(|&&new| new).count() as f64;
+    /// The filter of so many bytes that takes the most keys.
+    fn limited(&self, memory: u64, records: Option<u64>) -> Result<Box<dyn AnyFilter>> {
+        let fpr = self.max_fpr.unwrap_or_else(|| self.fpr());
+        if let Some(records) = records {
+            let spec = Spec::sized(records.max(AT_FIRST), fpr).with_doublings(0);
+            if spec.table().is_ok_and(|size| size.bits() / 8 <= memory) {
+                return Ok(Box::new(Table::from_spec(&spec)?));
             }
         }
-        Ok(())
-    }
-
-    fn state(&self) -> State {
-        match self {
-            Self::All(seen) => {
-                let keys = seen.len() as f64;
-                State {
-                    // Each new key meets the ones before it: n^2 / 2 pairs of 128-bit digests.
-                    wrongly: keys * keys / 2.0 / u128::MAX as f64,
-                    rate: keys / u128::MAX as f64,
-                    memory: seen.allocation_size() as u64,
-                    fill: None,
-                }
+        let spec = Spec::new().with_bits(memory.saturating_mul(8)).with_fpr(fpr);
+        let table = spec.with_doublings(0);
+        let (in_table, in_bloom) =
+            (table.table().map(|size| size.capacity), spec.bloom().map(|size| size.capacity));
+        match (in_table, in_bloom) {
+            (Ok(in_table), bloom) if bloom.as_ref().is_ok_and(|&keys| keys < in_table) || bloom.is_err() => {
+                Ok(Box::new(Table::from_spec(&table)?))
             }
-            Self::Window { filter, wrongly } => {
-                let report = filter.report();
-                let (rate, memory, fill) = (report.fpr_now, report.bits / 8, Some(report.fill));
-                State { wrongly: *wrongly, rate, memory, fill }
-            }
+            _ => Ok(Box::new(
+                Bloom::from_spec(&spec).with_context(|| format!("--memory {}", report::bytes(memory)))?,
+            )),
         }
     }
 }
 
+/// What was done with records.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    read: u64,
+    printed: u64,
+    /// The order and the keys of all records, so that two passes can be compared.
+    trace: u64,
+    /// The signal that ended it.
+    stopped: Option<i32>,
+}
+
+/// Reads all records, asks for each batch which of its records to keep, and prints those.
+fn pass(
+    args: &Args,
+    common: &Common,
+    (inputs, hashing, prints): (&Inputs, Hashing, bool),
+    mut judge: impl FnMut(&Batch, &mut Vec<bool>) -> Result<()>,
+) -> Result<Counts> {
+    let reading = Reading {
+        selector: args.keys.selector(),
+        hashing,
+        has_header: args.header,
+        threads: common.threads(),
+        minds_signals: args.state.is_some() && !args.dry_run,
+    };
+    let progress = common.progress("deduplicating", inputs);
+    let (mut source, give_back) = Source::new(inputs, reading)?;
+    let mut output = Output::new(prints, common.threads(), give_back)?;
+    let (mut counts, mut keep) = (Counts::default(), Vec::new());
+    let ended = loop {
+        match source.next() {
+            Event::Ended => break Ok(()),
+            Event::Failed(error) => break Err(error),
+            Event::Stopped(signal) => {
+                counts.stopped = Some(signal);
+                break Ok(());
+            }
+            Event::Batch(mut batch) => {
+                progress.advance(batch.chunk.bytes.len());
+                if let Err(error) = judge(&batch, &mut keep) {
+                    break Err(error);
+                }
+                counts.trace =
+                    batch.digests.iter().fold(counts.trace, |trace, digest| trace.rotate_left(5) ^ digest.a);
+                counts.read += batch.len() as u64;
+                counts.printed += batch.retain(&keep) as u64;
+                output.write(batch)?;
+            }
+        }
+    };
+    // What was judged is printed, whatever came behind it.
+    let written = output.finish();
+    ended?;
+    written?;
+    Ok(counts)
+}
+
 /// What the end report says of the keys that came before.
-struct State {
+struct Memory {
     /// Expected number of wrongly dropped records.
     wrongly: f64,
-    rate: f64,
-    memory: u64,
-    /// Of a filter.
-    fill: Option<f64>,
+    fpr: f64,
+    fill: f64,
+    layers: usize,
+    bytes: u64,
+}
+
+impl Memory {
+    fn of(seen: &Seen) -> Self {
+        let report = seen.filter.report();
+        Self {
+            wrongly: seen.wrongly(),
+            fpr: report.fpr_now,
+            fill: report.fill,
+            layers: seen.filter.layers().len().max(1),
+            bytes: report.bits / 8,
+        }
+    }
 }
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let started = Instant::now();
-    let inputs = args.keys.inputs(&args.files);
-    let mut seen = Seen::new(args)?;
-    let (selector, hashing) = (args.keys.selector(), seen.hashing());
-    let progress = common.progress("deduplicating", &inputs);
-    let mut out = BufWriter::with_capacity(1 << 18, report::stdout());
-    let (mut read, mut printed) = (0u64, 0u64);
-    let (mut chunks, mut buffer) = (inputs.chunks(), Buffer::default());
-    let (mut digests, mut new) = (Vec::new(), Vec::new());
-    let end = [args.keys.terminator()];
-    while let Some(chunk) = chunks.next(buffer)? {
-        progress.advance(chunk.bytes.len());
-        selector.digests(&chunk, hashing, &mut digests)?;
-        seen.note(&digests, &mut new)?;
-        for (record, &new) in chunk.records().zip(&new) {
-            read += 1;
-            if new != args.repeated {
-                printed += 1;
-                out.write_all(record)?;
-                out.write_all(&end)?;
-            }
-        }
-        if chunk.last_for_now {
-            out.flush()?;
-        }
-        buffer = chunk.bytes;
-    }
-    out.flush()?;
-    drop(progress);
+    let mut inputs = args.keys.inputs(&args.files);
+    let (counts, memory) = if args.verify || args.only_once {
+        inputs.set_aside()?;
+        in_two_passes(args, common, &inputs)?
+    } else if let Some(state) = &args.state {
+        with_state(args, common, &inputs, state)?
+    } else {
+        in_one_pass(
+            args,
+            common,
+            &inputs,
+            Seen::new(args.filter(inputs.estimated_records()?, false)?, args.limits()),
+        )
+        .map(|(counts, seen)| (counts, Memory::of(&seen)))?
+    };
+    tell(args, &counts, &memory, started.elapsed().as_secs_f64());
+    // As a shell tells that a signal ended a command.
+    Ok(counts.stopped.map_or(YES, |signal| 128u8.saturating_add(signal as u8)))
+}
 
-    let State { wrongly, rate, memory, fill } = seen.state();
-    let seconds = started.elapsed().as_secs_f64();
-    match args.stats {
+fn in_one_pass(args: &Args, common: &Common, inputs: &Inputs, mut seen: Seen) -> Result<(Counts, Seen)> {
+    let from = (inputs, seen.filter.hashing(), args.prints());
+    let counts = pass(args, common, from, |batch, keep| {
+        seen.note(&batch.digests, keep)?;
+        if args.repeated {
+            keep.iter_mut().for_each(|keep| *keep = !*keep);
+        }
+        Ok(())
+    })?;
+    Ok((counts, seen))
+}
+
+fn with_state(args: &Args, common: &Common, inputs: &Inputs, state: &Path) -> Result<(Counts, Memory)> {
+    let (held, found) = if args.dry_run {
+        (None, read_state(args, state)?)
+    } else {
+        let first = args.filter(None, true)?;
+        let wait =
+            || common.say(format_args!("{}: waiting for another process that uses it", state.display()));
+        let (held, filter) = args.secret.open(state, |secret| hold(state, secret, &*first, wait))?;
+        if held.is_new() { (Some(held), None) } else { (Some(held), Some(filter)) }
+    };
+    let filter = match found {
+        Some(filter) => {
+            must_suit(args, state, &*filter)?;
+            filter
+        }
+        None => args.filter(inputs.estimated_records()?, true)?,
+    };
+    let (counts, seen) = in_one_pass(args, common, inputs, Seen::new(filter, args.limits()))?;
+    // All is printed by now. If it is not remembered in the end it is printed again some time, which is better than never.
+    if let Some(held) = held {
+        Held::put(held, &*seen.filter)?;
+    }
+    let memory = Memory::of(&seen);
+    Ok((counts, memory))
+}
+
+/// The filter of a state file, if there is one.
+fn read_state(args: &Args, state: &Path) -> Result<Option<Box<dyn AnyFilter>>> {
+    if !state.try_exists().with_context(|| state.display().to_string())? {
+        return Ok(None);
+    }
+    let opened = args.secret.open(state, |secret| open(state, Access::Read, secret))?;
+    Ok(Some(opened.filter))
+}
+
+/// Refuses a state file that is not what was asked for.
+fn must_suit(args: &Args, state: &Path, filter: &dyn AnyFilter) -> Result<()> {
+    need(state, filter, "insert", |can| can.inserts)?;
+    check_kind(state, filter.hashing(), filter.family(), &args.keys)?;
+    let (path, family, report) = (state.display(), filter.family().name, filter.report());
+    if args.exact && !filter.can().exact {
+        bail!(
+            "{path}: a filter of the family {family}, and --exact was asked for; leave that out, or name another file"
+        );
+    }
+    if let Some(asked) = args.window
+        && (filter.window().is_none() || report.capacity != asked)
+    {
+        let what = match filter.window() {
+            Some(_) => format!("remembers the last {} records", report.capacity),
+            None => format!("a filter of the family {family}, which forgets nothing"),
+        };
+        bail!("{path}: {what}, and --window {asked} was asked for; leave that out, or name another file");
+    }
+    if let Some(asked) = args.fpr
+        && (report.fpr_asked / asked - 1.0).abs() > 1e-6
+    {
+        let made = report::short(report.fpr_asked);
+        bail!(
+            "{path}: made for a rate of {made}, and -p {asked} was asked for; leave that out, or name another file"
+        );
+    }
+    Ok(())
+}
+
+/// Learns in one pass which keys repeat, and prints in another.
+fn in_two_passes(args: &Args, common: &Common, inputs: &Inputs) -> Result<(Counts, Memory)> {
+    let mut first = Seen::new(args.filter(inputs.estimated_records()?, false)?, Limits::default());
+    let mut repeating = Seen::new(args.filter(None, false)?, Limits::default());
+    let hashing = first.filter.hashing();
+    let (mut again, mut new): (Vec<Digest>, Vec<bool>) = Default::default();
+    let learnt = pass(args, common, (inputs, hashing, false), |batch, keep| {
+        first.note(&batch.digests, keep)?;
+        again.clear();
+        again.extend(batch.digests.iter().zip(&*keep).filter(|(_, new)| !**new).map(|(&digest, _)| digest));
+        repeating.note(&again, &mut new)
+    })?;
+    let mut memory = Memory::of(&first);
+    drop(first);
+
+    let mut hits = Vec::new();
+    let counts = if args.only_once {
+        let counts = pass(args, common, (inputs, hashing, args.prints()), |batch, keep| {
+            repeating.has(&batch.digests, &mut hits);
+            keep.clear();
+            keep.extend(hits.iter().map(|hit| !hit));
+            Ok(())
+        })?;
+        // Of two keys that are taken for one, neither is printed.
+        memory.wrongly = 2.0 * memory.wrongly + repeating.fpr() * counts.printed as f64;
+        counts
+    } else {
+        let (selector, mut scratch, mut whole) =
+            (args.keys.selector(), Vec::new(), HashSet::<Box<[u8]>>::new());
+        let mut held = 0;
+        let counts = pass(args, common, (inputs, hashing, args.prints()), |batch, keep| {
+            repeating.has(&batch.digests, &mut hits);
+            keep.clear();
+            for (record, &repeats) in batch.records().zip(&hits) {
+                let mut is_new = true;
+                if repeats {
+                    let key = selector.key(record, &mut scratch)?;
+                    is_new = !whole.contains(key);
+                    if is_new {
+                        held += key.len() as u64;
+                        whole.insert(key.into());
+                    }
+                }
+                keep.push(is_new != args.repeated);
+            }
+            Ok(())
+        })?;
+        (memory.wrongly, memory.fpr) = (0.0, 0.0);
+        memory.bytes += held + (whole.capacity() * (size_of::<Box<[u8]>>() + 1)) as u64;
+        counts
+    };
+    if (counts.read, counts.trace) != (learnt.read, learnt.trace) {
+        bail!(
+            "the input changed between the first pass and the second; what was printed is not to be trusted"
+        );
+    }
+    memory.bytes += repeating.filter.report().bits / 8;
+    Ok((counts, memory))
+}
+
+/// Prints the report at the end.
+fn tell(args: &Args, counts: &Counts, memory: &Memory, seconds: f64) {
+    let &Counts { read, printed, .. } = counts;
+    let &Memory { wrongly, fpr, fill, layers, bytes } = memory;
+    let per_second = read as f64 / seconds.max(1e-9);
+    let format = args.stats.or((!args.prints()).then_some(StatsFormat::Text));
+    match format {
         None => {}
         Some(StatsFormat::Json) => report::note(json!({
             "read": read, "printed": printed, "dropped": read - printed,
-            "expected_wrongly_dropped": wrongly, "fpr_now": rate, "fill": fill, "memory_bytes": memory,
-            "seconds": seconds, "records_per_second": read as f64 / seconds.max(1e-9),
+            "expected_wrongly_dropped": wrongly, "fpr_now": fpr, "fill": fill, "layers": layers,
+            "memory_bytes": bytes, "seconds": seconds, "records_per_second": per_second,
         })),
         Some(StatsFormat::Text) => report::note(format_args!(
-            "mayhap: read {}, printed {}, dropped {}; expected number of wrongly dropped records {}{}; \
-             {} of memory for the keys, {seconds:.2} s, {} records per second",
+            "mayhap: read {}, printed {}, dropped {}; expected number of wrongly {} records {}; fill {}, false-positive \
+             rate now {}; {} of memory for the keys{}, {seconds:.2} s, {} records per second",
             report::grouped(read),
             report::grouped(printed),
             report::grouped(read - printed),
+            if args.repeated { "printed" } else { "dropped" },
             report::short(wrongly),
-            fill.map_or(String::new(), |fill| {
-                format!("; fill {}, false-positive rate now {}", report::percent(fill), report::rate(rate))
-            }),
-            report::bytes(memory),
-            report::grouped((read as f64 / seconds.max(1e-9)) as u64),
+            report::percent(fill),
+            report::rate(fpr),
+            report::bytes(bytes),
+            if layers > 1 { format!(" in {layers} layers") } else { String::new() },
+            report::grouped(per_second as u64),
         )),
     }
-    Ok(YES)
 }

@@ -76,8 +76,8 @@ impl Set {
 }
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
-    if args.keys.kind != Kind::Bytes {
-        anyhow::bail!("sort reads unsigned decimal integers; leave out --as");
+    if args.keys.kind != Kind::Bytes || args.keys.selector().url.is_some() {
+        anyhow::bail!("sort reads unsigned decimal integers; leave out --as, --url and --strip-query");
     }
     let mut inputs = args.keys.inputs(&args.files);
     inputs.numbered = true;

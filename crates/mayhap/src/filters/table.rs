@@ -880,6 +880,8 @@ impl<K, H: Fn(&[K], &mut [u64]), T: FnMut(bool)> LineWork for PutAll<'_, K, H, T
         let Self { shape, remainders, mut lines, crowded, keys, hash, mut told } = self;
         let far = lines.len() >= PREFETCH_FROM_LINES;
         let mut stored = 0;
+        // The batch before, whose lines were looked at.
+        let (mut waiting, mut len) = ([Flight::default(); batch::BATCH], 0);
         batch::pipeline(
             &mut lines,
             keys,
@@ -887,7 +889,16 @@ impl<K, H: Fn(&[K], &mut [u64]), T: FnMut(bool)> LineWork for PutAll<'_, K, H, T
             far,
             |lines, flight: Flight| prefetch(lines, flight.place.line),
             |lines, flights| {
-                for flight in flights {
+                if far {
+                    // Where a line is full the next one will be needed, perhaps.
+                    for flight in flights {
+                        let line = flight.place.line;
+                        if remainders.count(&lines[line]) == remainders.slots() {
+                            prefetch(lines, line + 1);
+                        }
+                    }
+                }
+                for flight in &waiting[..len] {
                     told(match search(compare, remainders, lines, flight.place) {
                         Found::Key => false,
                         Found::Room { line, count, distance } => {
@@ -898,6 +909,8 @@ impl<K, H: Fn(&[K], &mut [u64]), T: FnMut(bool)> LineWork for PutAll<'_, K, H, T
                         Found::NoRoom => crowded.insert(flight.name),
                     });
                 }
+                len = flights.len();
+                waiting[..len].copy_from_slice(flights);
             },
         );
         stored

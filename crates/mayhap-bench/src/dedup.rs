@@ -1,0 +1,502 @@
+//! `dedup`: `mayhap dedup` of a large text, against copying it through a pipe, against the other tools for that job, and
+//! against `gzip -dc`. All on one file, with their output in another.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+use mayhap_eval::{Occurrence, UrlLines};
+use memchr::memchr_iter;
+use tempfile::TempDir;
+
+use crate::options::TextOptions;
+use crate::{Size, memory, programs, report};
+
+const SEED: u64 = 1;
+const REPEATS: f64 = 0.3;
+
+/// The bars: times of `cat FILE | cat` for a file and for a pipe, times of `gzip -dc`, and anonymous memory.
+const FILE_TIMES: f64 = 1.5;
+const PIPE_TIMES: f64 = 2.2;
+const GZIP_TIMES: f64 = 1.2;
+const FILE_MEMORY: u64 = 110 << 20;
+const PIPE_MEMORY: u64 = 150 << 20;
+
+/// Memory is watched in runs of their own, since watching takes time: so many.
+const WATCHED: usize = 3;
+
+/// Another tool for the same job, and how many times our time it has to take.
+struct Peer {
+    name: &'static str,
+    program: &'static str,
+    /// Which versions cargo may install, if it is a crate.
+    version: Option<&'static str>,
+    arguments: &'static [&'static str],
+    source: Source,
+    times: f64,
+}
+
+const PEERS: [Peer; 4] = [
+    Peer {
+        name: "sort -u -S 4G --parallel=2 FILE",
+        program: "sort",
+        version: None,
+        arguments: &["-u", "-S", "4G", "--parallel=2"],
+        source: Source::Argument,
+        times: 10.0,
+    },
+    Peer {
+        name: "runiq -f quick FILE",
+        program: "runiq",
+        version: Some("~2.1"),
+        arguments: &["-f", "quick"],
+        source: Source::Argument,
+        times: 14.0,
+    },
+    Peer {
+        name: "huniq < FILE",
+        program: "huniq",
+        version: Some("~2.7"),
+        arguments: &[],
+        source: Source::Input,
+        times: 14.0,
+    },
+    Peer {
+        name: "awk '!s[$0]++' FILE",
+        program: "awk",
+        version: None,
+        arguments: &["!s[$0]++"],
+        source: Source::Argument,
+        times: 35.0,
+    },
+];
+
+/// How a program gets the text.
+#[derive(Clone, Copy)]
+enum Source {
+    Argument,
+    Input,
+    /// From `cat`.
+    Pipe,
+}
+
+/// Which lines a program keeps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Keeps {
+    All,
+    Firsts,
+    /// The first occurrences but for those that are wrongly taken for repeats, one in a billion.
+    Approximately,
+}
+
+/// One command line.
+struct Contender {
+    name: &'static str,
+    program: PathBuf,
+    arguments: Vec<&'static str>,
+    source: Source,
+    file: PathBuf,
+    keeps: Keeps,
+}
+
+/// What one run of it took.
+struct Run {
+    seconds: f64,
+    kept: u64,
+    /// Where it was watched, and the system tells.
+    peak: Option<u64>,
+}
+
+/// The runs of one command line.
+#[derive(Default)]
+struct Runs {
+    seconds: Vec<f64>,
+    kept: Option<u64>,
+    peak: Option<u64>,
+}
+
+impl Runs {
+    fn add(&mut self, run: &Run) {
+        self.seconds.push(run.seconds);
+        self.look(run);
+    }
+
+    /// A run whose time does not count.
+    fn look(&mut self, run: &Run) {
+        self.kept = Some(self.kept.map_or(run.kept, |kept| kept.min(run.kept)));
+        self.peak = self.peak.max(run.peak);
+    }
+}
+
+/// A ratio beside what it is held to.
+struct Verdict {
+    ratio: Option<f64>,
+    of: &'static str,
+    bar: Bar,
+}
+
+#[derive(Clone, Copy)]
+enum Bar {
+    AtMost(f64),
+    AtLeast(f64),
+}
+
+impl Bar {
+    fn shown(self, value: f64) -> String {
+        let (words, bar, met) = match self {
+            Self::AtMost(bar) => ("at most", bar, value <= bar),
+            Self::AtLeast(bar) => ("at least", bar, value >= bar),
+        };
+        format!("{words} {bar}: {}", if met { "met" } else { "MISSED" })
+    }
+}
+
+pub(crate) fn run(size: Size, options: &TextOptions) -> Result<()> {
+    let mayhap = options.mayhap.clone().map_or_else(programs::mayhap, Ok)?;
+    let mut peers = Vec::new();
+    if options.peer_rounds != Some(0) {
+        for peer in &PEERS {
+            peers.push((peer, programs::find(peer.program, peer.version, size)?));
+        }
+    }
+    let rounds = options.rounds.unwrap_or(if size.quick { 1 } else { 9 });
+    let lines = options.lines.unwrap_or(size.keys(20_000_000));
+    let place = Place::new(lines, options.folder.as_deref())?;
+    place.announce(rounds, peers.iter().filter_map(|(_, found)| found.as_deref().ok()))?;
+
+    let ours = |name, source, file: &Path| Contender {
+        name,
+        program: mayhap.clone(),
+        arguments: vec!["dedup"],
+        source,
+        file: file.to_path_buf(),
+        keeps: Keeps::Approximately,
+    };
+    let from_file = ours("mayhap dedup FILE", Source::Argument, &place.text);
+    let from_pipe = ours("cat FILE | mayhap dedup", Source::Pipe, &place.text);
+    let from_gzip = ours("mayhap dedup FILE.gz", Source::Argument, &place.gzip);
+    let other = |name, program, arguments, source, file: &Path| Contender {
+        name,
+        program: PathBuf::from(program),
+        arguments,
+        source,
+        file: file.to_path_buf(),
+        keeps: Keeps::All,
+    };
+    let copy = other("cat FILE | cat", "cat", vec![], Source::Pipe, &place.text);
+    let unpack = other("gzip -dc FILE.gz", "gzip", vec!["-dc"], Source::Argument, &place.gzip);
+
+    place.run(&copy, false)?;
+    let watched = if size.quick { 1 } else { WATCHED };
+    let [mut file, mut pipe, mut gzip] = [Runs::default(), Runs::default(), Runs::default()];
+    for (contender, runs) in [(&from_file, &mut file), (&from_pipe, &mut pipe), (&from_gzip, &mut gzip)] {
+        for _ in 0..watched {
+            runs.look(&place.run(contender, true)?);
+        }
+        place.compare(contender)?;
+    }
+
+    let mut copied = Runs::default();
+    for _ in 0..rounds {
+        for (contender, runs) in [(&copy, &mut copied), (&from_file, &mut file), (&from_pipe, &mut pipe)] {
+            runs.add(&place.run(contender, false)?);
+        }
+    }
+    let of_copy = |runs: &Runs, bar| Verdict {
+        ratio: report::ratio(&runs.seconds, &copied.seconds),
+        of: copy.name,
+        bar: Bar::AtMost(bar),
+    };
+    print_row(copy.name, &copied, None, None);
+    print_row(from_file.name, &file, Some(of_copy(&file, FILE_TIMES)), Some(FILE_MEMORY));
+    print_row(from_pipe.name, &pipe, Some(of_copy(&pipe, PIPE_TIMES)), Some(PIPE_MEMORY));
+
+    let mut unpacked = Runs::default();
+    for _ in 0..rounds.min(3) {
+        unpacked.add(&place.run(&unpack, false)?);
+        gzip.add(&place.run(&from_gzip, false)?);
+    }
+    print_row(unpack.name, &unpacked, None, None);
+    let ratio = report::ratio(&gzip.seconds, &unpacked.seconds);
+    let verdict = Verdict { ratio, of: unpack.name, bar: Bar::AtMost(GZIP_TIMES) };
+    print_row(from_gzip.name, &gzip, Some(verdict), None);
+
+    for (peer, found) in peers {
+        let program = match found {
+            Ok(program) => program,
+            Err(reason) => {
+                println!("  {:32} missing: {reason}", peer.name);
+                continue;
+            }
+        };
+        let arguments = peer.arguments.to_vec();
+        let (source, file) = (peer.source, place.text.clone());
+        let contender = Contender { name: peer.name, program, arguments, source, file, keeps: Keeps::Firsts };
+        let (mut before, mut runs) = (Runs::default(), Runs::default());
+        for _ in 0..options.peer_rounds.unwrap_or(1) {
+            before.add(&place.run(&from_file, false)?);
+            // Watched, since that takes nothing that counts from a program that takes so long.
+            runs.add(&place.run(&contender, true)?);
+        }
+        let ratio = report::ratio(&runs.seconds, &before.seconds);
+        let verdict = Verdict { ratio, of: from_file.name, bar: Bar::AtLeast(peer.times) };
+        print_row(peer.name, &runs, Some(verdict), None);
+    }
+    println!();
+    Ok(())
+}
+
+/// The text, packed and not, and where outputs go. All of it goes away in the end.
+struct Place {
+    folder: TempDir,
+    lines: UrlLines,
+    count: u64,
+    text: PathBuf,
+    gzip: PathBuf,
+    output: PathBuf,
+}
+
+impl Place {
+    fn new(count: u64, within: Option<&Path>) -> Result<Self> {
+        let within = within.map_or_else(std::env::temp_dir, Path::to_path_buf);
+        let folder = tempfile::Builder::new().prefix("mayhap-bench-").tempdir_in(&within);
+        let folder = folder.with_context(|| format!("{}", within.display()))?;
+        let at = |name| folder.path().join(name);
+        let (text, gzip, output) = (at("urls.txt"), at("urls.txt.gz"), at("output.txt"));
+        let place = Self { lines: UrlLines::new(SEED, count, REPEATS), count, folder, text, gzip, output };
+        place
+            .write()
+            .with_context(|| format!("{}: cannot make the text; --folder says where", within.display()))?;
+        Ok(place)
+    }
+
+    fn write(&self) -> Result<()> {
+        let (mut lines, mut buffer) = (self.lines.clone(), Vec::with_capacity(1 << 20));
+        let mut text = File::create(&self.text)?;
+        while lines.write_next(&mut buffer).is_some() {
+            if buffer.len() > (1 << 20) - 128 {
+                text.write_all(&buffer)?;
+                buffer.clear();
+            }
+        }
+        text.write_all(&buffer)?;
+        // On the disk before anything is timed, so that the system need not write it meanwhile.
+        text.sync_all()?;
+        let packed = File::create(&self.gzip)?;
+        let status = Command::new("gzip").arg("-c").arg(&self.text).stdout(packed.try_clone()?).status();
+        ensure!(status.context("gzip")?.success(), "gzip failed");
+        packed.sync_all()?;
+        // Once, so that both are in memory.
+        for path in [&self.text, &self.gzip] {
+            io::copy(&mut File::open(path)?, &mut io::sink())?;
+        }
+        Ok(())
+    }
+
+    fn announce<'p>(&self, rounds: usize, peers: impl Iterator<Item = &'p Path>) -> Result<()> {
+        let bytes = fs::metadata(&self.text)?.len();
+        println!(
+            "mayhap dedup, {} lines with URLs, {:.2} GB ({:.2} GB as gzip), {} distinct lines; rounds: {rounds}",
+            report::short(self.count),
+            bytes as f64 / 1e9,
+            fs::metadata(&self.gzip)?.len() as f64 / 1e9,
+            self.lines.distinct(),
+        );
+        println!(
+            "wall seconds: median (least); a ratio is the median of those within a round; memory is anonymous"
+        );
+        let versions: Vec<String> = peers.map(programs::version).collect();
+        if !versions.is_empty() {
+            println!("tools: {}", versions.join(", "));
+        }
+        println!(
+            "  {:32} {:>15} {:>26}  {:19} {:>9}  {:18} {:>11}",
+            "", "wall s", "times", "bar", "peak MiB", "bar", "lines kept"
+        );
+        Ok(())
+    }
+
+    /// Runs it with a fresh file for its output, and counts the lines there.
+    fn run(&self, contender: &Contender, watched: bool) -> Result<Run> {
+        let run = self.time(contender, watched).with_context(|| contender.name.to_owned())?;
+        self.check(contender, run.kept)?;
+        Ok(run)
+    }
+
+    fn time(&self, contender: &Contender, watched: bool) -> Result<Run> {
+        // A large file that is cut to nothing would take its time.
+        match fs::remove_file(&self.output) {
+            Err(error) if error.kind() != ErrorKind::NotFound => bail!(error),
+            _ => {}
+        }
+        let mut command = Command::new(&contender.program);
+        command.args(&contender.arguments).env("LC_ALL", "C").env("TMPDIR", self.folder.path());
+        command.stdin(Stdio::null()).stdout(File::create(&self.output)?);
+        let started = Instant::now();
+        let mut cat = None;
+        match contender.source {
+            Source::Argument => {
+                command.arg(&contender.file);
+            }
+            Source::Input => {
+                command.stdin(File::open(&contender.file)?);
+            }
+            Source::Pipe => {
+                let mut child = Command::new("cat").arg(&contender.file).stdout(Stdio::piped()).spawn()?;
+                command.stdin(child.stdout.take().context("the output of cat")?);
+                cat = Some(child);
+            }
+        }
+        let mut child = command.spawn()?;
+        // It holds our end of the pipe: without a reader `cat` has to end.
+        drop(command);
+        let mut peak = None;
+        if watched {
+            peak = memory::peak_until_end(&mut child)?;
+        } else {
+            let ended = child.wait()?;
+            ensure!(ended.success(), "the program failed: {ended}");
+        }
+        if let Some(mut cat) = cat {
+            let ended = cat.wait()?;
+            ensure!(ended.success(), "cat failed: {ended}");
+        }
+        let seconds = started.elapsed().as_secs_f64();
+        Ok(Run { seconds, kept: count_lines(&self.output)?, peak })
+    }
+
+    /// Whether that many lines are right.
+    fn check(&self, contender: &Contender, kept: u64) -> Result<()> {
+        let distinct = self.lines.distinct();
+        let right = match contender.keeps {
+            Keeps::All => kept == self.count,
+            Keeps::Firsts => kept == distinct,
+            Keeps::Approximately => kept <= distinct && kept + wrongly_dropped_at_most(distinct) >= distinct,
+        };
+        ensure!(
+            right,
+            "{} kept {kept} lines of {}, of which {distinct} are distinct",
+            contender.name,
+            self.count
+        );
+        Ok(())
+    }
+
+    /// Holds the output of the last run against the text: byte by byte the first occurrences, in order.
+    fn compare(&self, contender: &Contender) -> Result<()> {
+        let output = BufReader::with_capacity(1 << 20, File::open(&self.output)?);
+        let dropped =
+            wrongly_dropped(output, self.lines.clone()).with_context(|| contender.name.to_owned())?;
+        if dropped > 0 {
+            println!("  {} wrongly dropped {dropped} of {}", contender.name, self.lines.distinct());
+        }
+        Ok(())
+    }
+}
+
+/// One in a billion is expected, ten times that is not seen; and a small text may have some bad luck, too.
+fn wrongly_dropped_at_most(distinct: u64) -> u64 {
+    2 + distinct / 100_000_000
+}
+
+/// How many first occurrences are not in an output that holds nothing else.
+fn wrongly_dropped(mut output: impl BufRead, mut lines: UrlLines) -> Result<u64> {
+    let (mut expected, mut found) = (Vec::new(), Vec::new());
+    let (mut number, mut dropped) = (1, 0);
+    output.read_until(b'\n', &mut found)?;
+    while let Some(occurrence) = lines.write_next(&mut expected) {
+        if occurrence == Occurrence::First {
+            if found == expected {
+                found.clear();
+                output.read_until(b'\n', &mut found)?;
+                number += 1;
+            } else {
+                dropped += 1;
+            }
+        }
+        expected.clear();
+    }
+    ensure!(
+        found.is_empty(),
+        "line {number} of the output is not the next first occurrence: {}",
+        String::from_utf8_lossy(&found[..found.len().min(100)]).trim_end()
+    );
+    Ok(dropped)
+}
+
+fn count_lines(path: &Path) -> Result<u64> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 1 << 18];
+    let mut lines = 0;
+    loop {
+        let read = file.read(&mut buffer)?;
+        if read == 0 {
+            return Ok(lines);
+        }
+        lines += memchr_iter(b'\n', &buffer[..read]).count() as u64;
+    }
+}
+
+fn print_row(name: &str, runs: &Runs, verdict: Option<Verdict>, memory: Option<u64>) {
+    let values = || runs.seconds.iter().copied();
+    let wall = match (report::middle(values()), report::least(values())) {
+        (Some(median), Some(least)) => format!("{median:.3} ({least:.3})"),
+        _ => "-".to_owned(),
+    };
+    let (ratio, bar) = match verdict {
+        Some(Verdict { ratio: Some(ratio), of, bar }) => (format!("{ratio:.2} {of}"), bar.shown(ratio)),
+        _ => Default::default(),
+    };
+    let mib = |bytes: u64| bytes as f64 / 1048576.0;
+    let peak = runs.peak.map_or("-".to_owned(), |peak| format!("{:.1}", mib(peak)));
+    let limit = runs.peak.zip(memory).map(|(peak, most)| Bar::AtMost(mib(most)).shown(mib(peak)));
+    let kept = runs.kept.map_or("-".to_owned(), |kept| kept.to_string());
+    let limit = limit.unwrap_or_default();
+    println!("  {name:32} {wall:>15} {ratio:>26}  {bar:19} {peak:>9}  {limit:18} {kept:>11}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first occurrences, and the whole text.
+    fn texts(lines: &UrlLines) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+        let (mut lines, mut line) = (lines.clone(), Vec::new());
+        let (mut firsts, mut all) = (Vec::new(), Vec::new());
+        while let Some(occurrence) = lines.write_next(&mut line) {
+            if occurrence == Occurrence::First {
+                firsts.push(line.clone());
+            }
+            all.push(std::mem::take(&mut line));
+        }
+        (firsts, all)
+    }
+
+    #[test]
+    fn an_output_is_the_first_occurrences_but_for_dropped_ones() {
+        let lines = UrlLines::new(2, 100, 0.3);
+        let (mut firsts, all) = texts(&lines);
+        let dropped = |output: &[Vec<u8>]| wrongly_dropped(output.concat().as_slice(), lines.clone());
+        assert_eq!(dropped(&firsts).unwrap(), 0);
+        assert_eq!(dropped(&[]).unwrap(), 70);
+        let complaint = dropped(&all).unwrap_err().to_string();
+        assert!(complaint.contains("is not the next first occurrence: https://"), "{complaint}");
+        firsts.swap(3, 4);
+        let complaint = dropped(&firsts).unwrap_err().to_string();
+        assert!(complaint.starts_with("line 5 of the output"), "{complaint}");
+        firsts.swap(3, 4);
+        firsts.remove(69);
+        firsts.remove(11);
+        assert_eq!(dropped(&firsts).unwrap(), 2);
+    }
+
+    #[test]
+    fn bars_are_met_at_their_value() {
+        assert_eq!(Bar::AtMost(1.5).shown(1.5), "at most 1.5: met");
+        assert_eq!(Bar::AtMost(110.0).shown(110.1), "at most 110: MISSED");
+        assert_eq!(Bar::AtLeast(14.0).shown(13.9), "at least 14: MISSED");
+    }
+}
