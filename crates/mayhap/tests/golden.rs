@@ -1265,11 +1265,11 @@ impl Lines {
     }
 
     fn name_of(&self, digest: Digest) -> u64 {
-        (u128::from(digest.a) * u128::from(self.names) >> 64) as u64
+        ((u128::from(digest.a) * u128::from(self.names)) >> 64) as u64
     }
 
     fn place_of(&self, name: u64) -> (u64, u64) {
-        let scaled = (u128::from(name) * self.scale >> 62) as u64;
+        let scaled = ((u128::from(name) * self.scale) >> 62) as u64;
         (scaled >> self.remainder_bits, scaled & ((1 << self.remainder_bits) - 1))
     }
 

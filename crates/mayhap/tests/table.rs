@@ -353,7 +353,7 @@ fn damaged_lines_are_refused_and_never_changed() {
     assert_eq!(beside + 8 * crowded, file.len());
     assert_noticed(crafted(&file, slots, |file| put(file, beside, 0)));
     // A key beside the lines that is in them too.
-    let name_in_lines = (u128::from(crowd(1)[0].a) * u128::from(table.told_apart()) >> 64) as u64;
+    let name_in_lines = ((u128::from(crowd(1)[0].a) * u128::from(table.told_apart())) >> 64) as u64;
     assert_noticed(crafted(&file, slots, |file| put(file, beside, name_in_lines)));
 
     // The list itself is looked at in any case.
@@ -361,7 +361,7 @@ fn damaged_lines_are_refused_and_never_changed() {
         let error = Table::from_bytes(&file).unwrap_err();
         let mut frame = Frame::parse(&file.into(), Verify::Header).unwrap();
         let hashing = frame.hashing(None).unwrap();
-        assert_eq!(registry::decode(&mut frame, hashing).err(), Some(error.clone()));
+        assert_eq!(registry::decode(&mut frame, hashing).err(), Some(error));
         error
     };
     let order = DecodeError::Payload { problem: "the keys beside the lines are not in order" };
