@@ -102,7 +102,8 @@ fn exceptions_are_denied_and_no_other_answer_changes() {
         let (members, allowed) = (digests(family, 0..MEMBERS), digests(family, ALLOWED));
         let others = digests(family, OTHERS);
         let wrong = answers(&*plain, &allowed).iter().filter(|&&hit| hit).count() as u64;
-        assert_eq!(wrong == 0, family.can.exact, "{wrong} false positives");
+        // A table tells more keys from each other than it is asked to, where that costs nothing.
+        assert_eq!(wrong > 0, !family.can.exact && family.name != "table", "{wrong} false positives");
 
         assert!(answers(&*filter, &members).iter().all(|&hit| hit));
         assert!(answers(&*filter, &allowed).iter().all(|&hit| !hit));
