@@ -272,8 +272,6 @@ impl Chunk {
     /// Leaves the records that are to be kept, in order and each with its end, and tells how many. `ends` says where each ends.
     pub(crate) fn retain(&mut self, ends: &[usize], keep: impl Iterator<Item = bool>) -> usize {
         let Buffer { bytes, len } = &mut self.bytes;
-        // The last record of an input may have no end. If it is kept, it gets one.
-        let has_end = bytes[..*len].last() == Some(&self.terminator);
         let (mut start, mut run, mut kept, mut records) = (0, 0, 0, 0);
         for (&end, keep) in ends.iter().zip(keep) {
             if keep {
@@ -293,7 +291,8 @@ impl Chunk {
         }
         let last_is_kept = run < start;
         kept += start - run;
-        if last_is_kept && !has_end {
+        // The last record of an input may have no end. If it is kept, it gets one.
+        if last_is_kept && bytes[kept - 1] != self.terminator {
             match bytes.get_mut(kept) {
                 Some(byte) => *byte = self.terminator,
                 None => bytes.push(self.terminator),

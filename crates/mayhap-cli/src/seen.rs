@@ -24,16 +24,41 @@ pub(crate) struct Limits {
     pub(crate) memory: Option<u64>,
 }
 
+impl Limits {
+    fn is_none(&self) -> bool {
+        self.most_fpr.is_none() && self.memory.is_none()
+    }
+}
+
+/// Keys that are noted before it is looked whether a limit is reached.
+const AT_A_TIME: usize = 512;
+
 impl Seen {
     pub(crate) fn new(filter: Box<dyn AnyFilter>, limits: Limits) -> Self {
         Self { filter, limits, wrongly: 0.0, noted: 0, outcomes: Vec::new() }
     }
 
-    /// Notes keys in order, and tells of each whether it is new.
+    /// Notes keys in order, and tells of each whether it is new. If a limit is reached, of those before.
     pub(crate) fn note(&mut self, digests: &[Digest], new: &mut Vec<bool>) -> Result<()> {
         new.clear();
-        let before = self.fpr();
-        self.must_have_room(digests)?;
+        let mut left = digests;
+        while let Some(&next) = left.first() {
+            let most = match self.room() {
+                _ if self.limits.is_none() => left.len(),
+                // What is known needs no room.
+                Some(0) if self.filter.contains_digest(next) => 1,
+                Some(0) => return Err(self.has_no_room()),
+                room => room.map_or(AT_A_TIME, |room| room.min(AT_A_TIME)),
+            };
+            let (now, later) = left.split_at(most.min(left.len()));
+            self.note_now(now, new)?;
+            left = later;
+        }
+        Ok(())
+    }
+
+    fn note_now(&mut self, digests: &[Digest], new: &mut Vec<bool>) -> Result<()> {
+        let (before, start) = (self.fpr(), new.len());
         let can = self.filter.can();
         let unsupported = self.filter.unsupported("insert");
         if (can.removes || can.counts) && !can.exact {
@@ -50,49 +75,43 @@ impl Seen {
             self.filter.as_insert().ok_or(unsupported)?.insert_batch(digests, &mut self.outcomes)?;
             new.extend(self.outcomes.iter().map(|&outcome| outcome == Insertion::New));
         }
-        let (after, news) = (self.fpr(), new.iter().filter(|&&new| new).count());
+        let after = self.fpr();
+        if let Some(most) = self.limits.most_fpr.filter(|&most| after > most) {
+            new.truncate(start);
+            return Err(anyhow!(
+                "after {} records, the false-positive rate is {}, and {} is the limit; give more --memory, or a larger \
+                 --max-fpr",
+                report::grouped(self.noted),
+                report::short(after),
+                report::short(most),
+            ));
+        }
+        let news = new[start..].iter().filter(|&&new| new).count();
         self.wrongly += (before + after) / 2.0 * news as f64;
         self.noted += digests.len() as u64;
-        self.must_keep_its_rate(after)
+        Ok(())
+    }
+
+    /// How many keys can come before it grows, if it must not.
+    fn room(&self) -> Option<usize> {
+        self.limits.memory.filter(|_| self.filter.can().grows)?;
+        let report = self.filter.report();
+        Some((report.capacity as f64 - report.estimated_len.unwrap_or(f64::INFINITY)).max(0.0) as usize)
+    }
+
+    fn has_no_room(&self) -> anyhow::Error {
+        anyhow!(
+            "after {} records, there is no room for more keys in the {} that --memory allows; give more, or a larger \
+             --max-fpr",
+            report::grouped(self.noted),
+            report::bytes(self.limits.memory.unwrap_or(0)),
+        )
     }
 
     /// Whether each key is perhaps in.
     pub(crate) fn has(&self, digests: &[Digest], hits: &mut Vec<bool>) {
         hits.clear();
         self.filter.contains_batch(digests, hits);
-    }
-
-    /// A filter that grows must not, if its memory is limited.
-    fn must_have_room(&self, digests: &[Digest]) -> Result<()> {
-        let Some(memory) = self.limits.memory.filter(|_| self.filter.can().grows) else { return Ok(()) };
-        let report = self.filter.report();
-        let room = report.capacity as f64 - report.estimated_len.unwrap_or(f64::INFINITY);
-        if room >= digests.len() as f64 {
-            return Ok(());
-        }
-        let mut hits = Vec::new();
-        self.filter.contains_batch(digests, &mut hits);
-        if room >= hits.iter().filter(|&&hit| !hit).count() as f64 {
-            return Ok(());
-        }
-        Err(anyhow!(
-            "after {} records, the {} that --memory allows have no room for more keys; give more, or a larger --max-fpr",
-            report::grouped(self.noted),
-            report::bytes(memory),
-        ))
-    }
-
-    fn must_keep_its_rate(&self, now: f64) -> Result<()> {
-        match self.limits.most_fpr {
-            Some(most) if now > most => Err(anyhow!(
-                "after {} records, the false-positive rate is {}, and {} is the limit; give more --memory, or a larger \
-                 --max-fpr",
-                report::grouped(self.noted),
-                report::short(now),
-                report::short(most),
-            )),
-            _ => Ok(()),
-        }
     }
 
     /// The rate at which a new key is taken for an old one.

@@ -182,7 +182,10 @@ fn read(mut chunks: Chunks, mut hasher: Hasher, spent: &Spent, events: &SyncSend
 fn listen(events: SyncSender<Event>) -> io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    std::thread::spawn(move || signals.forever().try_for_each(|signal| events.send(Event::Stopped(signal))));
+    std::thread::spawn(move || {
+        // Once nobody listens any more, there is nothing to stop.
+        signals.forever().all(|signal| events.send(Event::Stopped(signal)).is_ok())
+    });
     Ok(())
 }
 

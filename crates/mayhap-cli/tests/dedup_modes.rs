@@ -209,8 +209,7 @@ fn memory_that_is_too_small_stops_before_too_much_is_dropped() {
             folder.mayhap(&format!("dedup {options} input")).run().ends(2).says("--memory").says("--max-fpr");
         // What was printed until then is right.
         assert!(done.out.len() < input.len() && input.as_bytes().starts_with(&done.out), "{options}");
-        // It looks at many records at a time, and the smallest memory has no room for so many.
-        assert!(!done.out.is_empty() || options.contains("64KiB"), "{options}: it did what it could");
+        assert!(!done.out.is_empty(), "{options}: it did what it could");
     }
 }
 

@@ -35,6 +35,15 @@ fn the_examples_with_several_sets_do_what_their_comments_say() {
 }
 
 #[test]
+fn the_examples_of_dropping_repeats_do_what_their_comments_say() {
+    let urls = "printf '%s\\n' a b a > urls.txt\n";
+    let (text, errors) = run(&format!("{urls}{}cat fresh.txt\n", example("mayhap dedup --only-once")));
+    // The first run with a state prints both, the second nothing; then what never repeats, then all, then fresh.txt.
+    assert_eq!(text, "a\nb\nb\na\nb\na\nb\n");
+    assert!(errors.starts_with("mayhap: read 3, printed 2, dropped 1; "), "{errors}");
+}
+
+#[test]
 fn the_shell_example_does_what_its_comments_say() {
     // `check -v` finds nothing, which is status 1: what its comment says.
     let script = example("mayhap build").replace("mayhap check -v", "! mayhap check -v");

@@ -187,14 +187,16 @@ fn pass(
             }
             Event::Batch(mut batch) => {
                 progress.advance(batch.chunk.bytes.len());
-                if let Err(error) = judge(&batch, &mut keep) {
-                    break Err(error);
-                }
+                let judged = judge(&batch, &mut keep);
+                // Those before the one at which it ended are printed.
                 counts.trace =
                     batch.digests.iter().fold(counts.trace, |trace, digest| trace.rotate_left(5) ^ digest.a);
                 counts.read += batch.len() as u64;
                 counts.printed += batch.retain(&keep) as u64;
                 output.write(batch)?;
+                if let Err(error) = judged {
+                    break Err(error);
+                }
             }
         }
     };
@@ -253,11 +255,11 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
 fn in_one_pass(args: &Args, common: &Common, inputs: &Inputs, mut seen: Seen) -> Result<(Counts, Seen)> {
     let from = (inputs, seen.filter.hashing(), args.prints());
     let counts = pass(args, common, from, |batch, keep| {
-        seen.note(&batch.digests, keep)?;
+        let noted = seen.note(&batch.digests, keep);
         if args.repeated {
             keep.iter_mut().for_each(|keep| *keep = !*keep);
         }
-        Ok(())
+        noted
     })?;
     Ok((counts, seen))
 }

@@ -111,6 +111,9 @@ const PREFETCH_FROM_LINES: usize = 128 * 1024 / 64;
 /// Keys that are inserted before it is looked whether the table must grow.
 const STRETCH: usize = 4096;
 
+/// A table of fewer lines doubles: 64 MiB. A larger one grows by a half, since it may not be filled again.
+const DOUBLES_BELOW: u64 = 1 << 20;
+
 /// Lines that are read while growing before their memory is given back: 16 MiB.
 const GIVEN_BACK: usize = 1 << 18;
 
@@ -190,9 +193,10 @@ impl Shape {
         Self::new(names as u64, self.lines)
     }
 
-    /// Half as many lines more.
+    /// Twice as many lines, and half as many more where they are many.
     fn larger(self) -> Option<Self> {
-        Self::new(self.names, self.lines + self.lines.div_ceil(2))
+        let more = if self.lines < DOUBLES_BELOW { self.lines } else { self.lines / 2 };
+        Self::new(self.names, self.lines + more)
     }
 
     /// How many names there are.
@@ -237,8 +241,13 @@ impl Shape {
     }
 
     #[inline(always)]
+    const fn scaled(&self, name: u64) -> u64 {
+        ((name as u128 * self.scale as u128) >> SCALE_BITS) as u64
+    }
+
+    #[inline(always)]
     const fn place(&self, name: u64) -> Place {
-        let scaled = ((name as u128 * self.scale as u128) >> SCALE_BITS) as u64;
+        let scaled = self.scaled(name);
         let remainder = scaled & ((1 << self.remainder_bits) - 1);
         Place { line: (scaled >> self.remainder_bits) as usize, remainder: remainder << DISTANCE_BITS }
     }
@@ -247,12 +256,10 @@ impl Shape {
     #[inline(always)]
     fn name_at(&self, line: u64, remainder: u64) -> u64 {
         let scaled = line << self.remainder_bits | remainder;
-        // Rounded down twice, and then as many more as are missing: one or two.
-        let mut name = ((u128::from(scaled) * u128::from(self.back)) >> 64) as u64;
-        while ((u128::from(name) * u128::from(self.scale)) >> SCALE_BITS) < scaled.into() {
-            name += 1;
-        }
-        name
+        // Rounded down twice, so that up to two are missing. Which is a coin that no branch predictor knows.
+        let name = ((u128::from(scaled) * u128::from(self.back)) >> 64) as u64;
+        let is_below = |name: u64| u64::from(self.scaled(name) < scaled);
+        name + is_below(name) + is_below(name + 1)
     }
 
     /// Whether there is a name that belongs to a place. As names are scaled up, there are places without one.
