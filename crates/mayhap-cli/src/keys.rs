@@ -135,11 +135,10 @@ impl Selector {
         ends.clear();
         digests.clear();
         let bytes = chunk.bytes.as_slice();
-        let (is_whole, mut scratch) = (self.is_whole_record(), Vec::new());
+        let whole = self.is_whole_record();
+        let mut scratch = Vec::new();
         let mut hash = |index: usize, record: &[u8]| {
-            if is_whole {
-                digests.push(hashing.digest(record));
-            } else if index >= skipped {
+            if index >= skipped {
                 let key = self.key(record, &mut scratch).map_err(|e| e.context(chunk.place(index)))?;
                 digests.push(hashing.digest(key));
             }
@@ -147,16 +146,26 @@ impl Selector {
         };
         let mut start = 0;
         for end in memchr_iter(chunk.terminator, bytes) {
-            hash(ends.len(), &bytes[start..end])?;
+            if !whole {
+                hash(ends.len(), &bytes[start..end])?;
+            }
             start = end + 1;
             ends.push(start);
         }
         if start < bytes.len() {
-            hash(ends.len(), &bytes[start..])?;
+            if !whole {
+                hash(ends.len(), &bytes[start..])?;
+            }
             ends.push(bytes.len());
         }
-        if is_whole {
-            digests.drain(..skipped);
+        if whole {
+            // In a loop of its own, which has nothing else to do.
+            let mut start = skipped.checked_sub(1).map_or(0, |last| ends[last]);
+            digests.extend(ends[skipped..].iter().map(|&end| {
+                let record = &bytes[start..end];
+                start = end;
+                hashing.digest(record.strip_suffix(&[chunk.terminator]).unwrap_or(record))
+            }));
         }
         Ok(())
     }

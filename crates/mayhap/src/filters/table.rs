@@ -111,9 +111,6 @@ const PREFETCH_FROM_LINES: usize = 128 * 1024 / 64;
 /// Keys that are inserted before it is looked whether the table must grow.
 const STRETCH: usize = 4096;
 
-/// A table of fewer lines doubles: 64 MiB. A larger one grows by a half, since it may not be filled again.
-const DOUBLES_BELOW: u64 = 1 << 20;
-
 /// Lines that are read while growing before their memory is given back: 16 MiB.
 const GIVEN_BACK: usize = 1 << 18;
 
@@ -193,10 +190,9 @@ impl Shape {
         Self::new(names as u64, self.lines)
     }
 
-    /// Twice as many lines, and half as many more where they are many.
+    /// Half as many lines more.
     fn larger(self) -> Option<Self> {
-        let more = if self.lines < DOUBLES_BELOW { self.lines } else { self.lines / 2 };
-        Self::new(self.names, self.lines + more)
+        Self::new(self.names, self.lines + self.lines.div_ceil(2))
     }
 
     /// How many names there are.
