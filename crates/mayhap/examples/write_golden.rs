@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "cuckoo-compact", cuckoo, Spec::new().with_layout(Layout::Compact))?;
     let expanding = &mayhap::filters::expanding::FAMILY;
     write(folder, "expanding-grown", expanding, Spec::new().with_doublings(3))?;
-    write(folder, "table-doubled", &mayhap::filters::table::FAMILY, Spec::new().with_doublings(30))?;
+    write(folder, "table-grown", &mayhap::filters::table::FAMILY, Spec::new().with_doublings(30))?;
     write(folder, "scalable-grown", &mayhap::filters::scalable::FAMILY, Spec::new())?;
     write(folder, "windowed-aged", &mayhap::filters::windowed::FAMILY, Spec::new())?;
     let spatial = &mayhap::filters::spatial::FAMILY;
@@ -146,7 +146,7 @@ fn filled(mut filter: Box<dyn AnyFilter>, name: &str) -> Result<Box<dyn AnyFilte
     let keys: Vec<Vec<u8>> = indexes.map(|index| key(&*filter, index % different)).collect();
     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     insert(&mut *filter, &keys)?;
-    if name == "table-doubled" {
+    if name == "table-grown" {
         // As many as make it grow, and then 60 that belong to one line, where there is no room for all of them.
         let grow = (KEYS..1500).map(|index| key(&*filter, index));
         let crowd = (1500..).map(|index| key(&*filter, index));

@@ -90,14 +90,14 @@ fn it_is_a_set_through_all_sizes() {
             assert!(again == table);
         }
     }
-    assert!(grown >= 7, "grew {grown} times");
+    assert!(grown >= 10, "grew {grown} times");
     table.clear();
     assert_eq!((table.len(), table.inserted(), table.capacity()), (0, Some(0), capacity));
     assert_lacks(&table, 0..1000);
 }
 
 #[test]
-fn growing_doubles_a_small_table_and_keeps_the_names() {
+fn growing_takes_half_as_many_lines_more_and_keeps_the_names() {
     let mut table = small();
     let names = table.told_apart();
     for key in 0..20_000u64 {
@@ -107,7 +107,7 @@ fn growing_doubles_a_small_table_and_keeps_the_names() {
         assert_eq!(table.capacity() != capacity, used == capacity);
         if used == capacity {
             let ratio = table.bits() as f64 / bits as f64;
-            assert!((1.9..2.1).contains(&ratio), "{ratio}");
+            assert!((1.3..1.6).contains(&ratio), "{ratio}");
         }
     }
     // What has come before does not make it grow.
@@ -378,17 +378,22 @@ fn damaged_lines_are_refused_and_never_changed() {
 
 #[test]
 fn a_place_that_no_name_has_is_refused() {
-    // Its names are scaled up by an eighth: a ninth of all places has none.
-    let file = include_bytes!("golden/table-grown-v1.mayhap");
-    let table = Table::from_bytes(file).unwrap();
-    let slots = table.slots().slots / u64_at(file, 96);
+    // Grown once, names are scaled up by a half: a third of all places has none.
+    let mut table = small();
+    let first = table.capacity();
+    insert(&mut table, 0..first + 1);
+    while table.capacity() == first {
+        table.insert(first + table.len()).unwrap();
+    }
+    let file = table.to_bytes();
+    let slots = table.slots().slots / u64_at(&file, 96);
     let spare =
         (0..90).find(|line| (1..slots as u8 - 1).contains(&(file[4096 + 64 * line + 63] >> 4))).unwrap();
     let at = 4096 + 64 * spare;
     let mut refused = 0;
     for remainder in 0..90u8 {
         // In place of the first in its line; the distance stays 0.
-        let file = crafted(file, slots, |file| {
+        let file = crafted(&file, slots, |file| {
             file[at] = remainder << 2;
             file[at + 1] = remainder >> 6;
         });
@@ -397,7 +402,7 @@ fn a_place_that_no_name_has_is_refused() {
             assert_noticed(file);
         }
     }
-    assert!((8..=12).contains(&refused), "{refused} of 90");
+    assert!((20..=40).contains(&refused), "{refused} of 90");
 }
 
 #[test]
