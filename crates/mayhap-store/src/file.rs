@@ -92,12 +92,18 @@ fn open_by(
     access: Access,
     unlock: impl Fn(&Frame) -> Result<Hashing, DecodeError>,
 ) -> Result<Opened, StoreError> {
-    let mut file = File::open(path).map_err(StoreError::io(path, "open"))?;
-    let metadata = file.metadata().map_err(StoreError::io(path, "look at"))?;
-    if metadata.is_dir() {
-        return Err(StoreError::io(path, "read")(io::ErrorKind::IsADirectory.into()));
-    }
-    lock::shared(&file);
+    let (mut file, metadata) = loop {
+        let file = File::open(path).map_err(StoreError::io(path, "open"))?;
+        let metadata = file.metadata().map_err(StoreError::io(path, "look at"))?;
+        if metadata.is_dir() {
+            return Err(StoreError::io(path, "read")(io::ErrorKind::IsADirectory.into()));
+        }
+        lock::shared(&file);
+        // Whoever we waited for may have put another file in its place. A file without a name by now is as good as it was.
+        if !metadata.is_file() || lock::is_named(&file, path).unwrap_or(true) {
+            break (file, metadata);
+        }
+    };
     if access == Access::Map && metadata.is_file() && metadata.len() > 0 {
         let bytes = Bytes::shared(map(&file).map_err(StoreError::io(path, "map"))?);
         let opened = decode_by(&bytes, Verify::Header, &unlock).map_err(StoreError::decode(path));
@@ -105,19 +111,24 @@ fn open_by(
         lock::release(&file);
         return opened;
     }
+    let bytes = read_all(path, &mut file)?;
+    decode_by(&bytes.into(), Verify::All, &unlock).map_err(StoreError::decode(path))
+}
+
+/// All bytes of a filter file. One that is no filter is refused before its length decides how much memory is taken.
+pub(crate) fn read_all(path: &Path, file: &mut File) -> Result<Vec<u8>, StoreError> {
+    let metadata = file.metadata().map_err(StoreError::io(path, "look at"))?;
     if metadata.is_file() {
-        // A file that is no filter is refused before its length decides how much memory is taken.
         let mut start = Vec::new();
-        (&mut file)
-            .take(MAX_HEADER as u64)
-            .read_to_end(&mut start)
+        file.rewind()
+            .and_then(|()| file.take(MAX_HEADER as u64).read_to_end(&mut start))
             .and_then(|_| file.rewind())
             .map_err(StoreError::io(path, "read"))?;
         Header::decode(&start, metadata.len()).map_err(StoreError::decode(path))?;
     }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(StoreError::io(path, "read"))?;
-    decode_by(&bytes.into(), Verify::All, &unlock).map_err(StoreError::decode(path))
+    Ok(bytes)
 }
 
 /// Makes a filter of a whole file's bytes.
@@ -190,19 +201,22 @@ pub(crate) fn replace(
     Ok(())
 }
 
-/// Writes a filter to a file that does not exist. `false` if it does by now, and nothing has changed.
-pub(crate) fn put_new(path: &Path, filter: &dyn AnyFilter) -> Result<bool, StoreError> {
-    match written(path, None, filter, None)?.persist_noclobber(path) {
-        Ok(_) => {
+/// Writes a filter to a file that does not exist, which is locked before it has its name. `None` if there is one by now, and
+/// nothing has changed.
+pub(crate) fn put_new(path: &Path, filter: &dyn AnyFilter) -> Result<Option<File>, StoreError> {
+    let new = written(path, None, filter, None)?;
+    new.as_file().lock().map_err(StoreError::io(path, "lock"))?;
+    match new.persist_noclobber(path) {
+        Ok(file) => {
             sync_folder(path);
-            Ok(true)
+            Ok(Some(file))
         }
-        Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
         Err(e) => Err(StoreError::io(path, "create")(e.error)),
     }
 }
 
-fn folder_of(path: &Path) -> &Path {
+pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

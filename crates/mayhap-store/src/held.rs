@@ -1,7 +1,7 @@
 //! A filter file that is held under its lock while it is used, and then replaced.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Seek};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use mayhap::bits::Bytes;
@@ -9,7 +9,7 @@ use mayhap::wire::Verify;
 use mayhap::{AnyFilter, Secret};
 
 use crate::error::StoreError;
-use crate::file::{decode, put_new, replace};
+use crate::file::{decode, folder_of, put_new, read_all, replace};
 use crate::lock;
 
 /// A filter file that nobody else changes meanwhile. The name means the old file until [`put`](Held::put).
@@ -36,14 +36,16 @@ pub fn hold(
     wait: impl FnOnce(),
 ) -> Result<(Held, Box<dyn AnyFilter>), StoreError> {
     let path = lock::target(path);
-    let (mut wait, mut is_ours) = (Some(wait), false);
-    let mut locked = loop {
+    can_be_replaced(&path)?;
+    let mut wait = Some(wait);
+    let (mut locked, is_ours) = loop {
         let file = match File::options().read(true).write(true).open(&path) {
             Ok(file) => file,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                is_ours = put_new(&path, first)?;
-                continue;
-            }
+            // It gets its name when it is locked already: nobody else can be the first to use it.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => match put_new(&path, first)? {
+                Some(file) => break (file, true),
+                None => continue,
+            },
             Err(e) => return Err(StoreError::io(&path, "open for writing")(e)),
         };
         match file.try_lock() {
@@ -53,22 +55,33 @@ pub fn hold(
                     wait();
                 }
                 file.lock().map_err(StoreError::io(&path, "lock"))?;
-                // Whoever had it may have put something into what we made.
-                is_ours = false;
             }
             Err(TryLockError::Error(e)) => return Err(StoreError::io(&path, "lock")(e)),
         }
         match lock::is_named(&file, &path) {
-            Ok(true) => break file,
-            Ok(false) => is_ours = false,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => is_ours = false,
+            Ok(true) => break (file, false),
+            Ok(false) => {}
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             Err(e) => return Err(StoreError::io(&path, "look at")(e)),
         }
     };
-    let mut bytes = Vec::new();
-    locked.rewind().and_then(|()| locked.read_to_end(&mut bytes)).map_err(StoreError::io(&path, "read"))?;
+    let bytes = read_all(&path, &mut locked)?;
     let opened = decode(&bytes.into(), Verify::All, secret).map_err(StoreError::decode(&path))?;
     Ok((Held { path, locked, metadata: opened.metadata, is_ours }, opened.filter))
+}
+
+/// Whether a file can be put in its place, so that this is known before the work and not after it.
+fn can_be_replaced(path: &Path) -> Result<(), StoreError> {
+    if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(StoreError::io(path, "use")(io::Error::other("it is no regular file")));
+    }
+    let refused = StoreError::io(path, "create a file in its folder");
+    tempfile::Builder::new()
+        .prefix(".mayhap-")
+        .suffix(".tmp")
+        .tempfile_in(folder_of(path))
+        .map_err(refused)?;
+    Ok(())
 }
 
 impl Held {
@@ -83,16 +96,24 @@ impl Held {
     /// # Errors
     /// [`StoreError`] names the file and what the system says; then the old file is untouched.
     pub fn put(mut self, filter: &dyn AnyFilter) -> Result<(), StoreError> {
+        if !self.is_named() {
+            let problem = "it was removed or replaced by somebody else meanwhile";
+            return Err(StoreError::io(&self.path, "write")(io::Error::other(problem)));
+        }
         replace(&self.path, Some(&self.locked), filter, self.metadata.as_ref())?;
         self.is_ours = false;
         Ok(())
+    }
+
+    fn is_named(&self) -> bool {
+        lock::is_named(&self.locked, &self.path).unwrap_or(false)
     }
 }
 
 /// A file that was made only to be locked goes away again. Whoever waits for it makes another one.
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.is_ours {
+        if self.is_ours && self.is_named() {
             let _ = fs::remove_file(&self.path);
         }
     }
