@@ -1,6 +1,6 @@
 //! Bytes from files and standard input, decompressed, in chunks of whole records.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -43,6 +43,14 @@ impl Inputs {
         }
     }
 
+    /// The same, but what can be read only once is there once.
+    fn sources_once(&self) -> Vec<&Path> {
+        let mut seen = HashSet::new();
+        let mut sources = self.sources();
+        sources.retain(|path| !self.aside.contains_key(*path) || seen.insert(path.to_path_buf()));
+        sources
+    }
+
     /// Whether every input is a plain file, so that it can be read twice at the cost of a read.
     pub(crate) fn can_be_counted(&self) -> Result<bool> {
         for path in self.sources() {
@@ -64,6 +72,14 @@ impl Inputs {
         if !self.can_be_counted()? {
             return Ok(None);
         }
+        // What the system makes as it is read has no size.
+        let is_made = |path: &&Path| {
+            path.metadata().is_ok_and(|metadata| metadata.len() == 0)
+                && File::open(path).is_ok_and(|file| file.bytes().next().is_some())
+        };
+        if self.sources().iter().any(is_made) {
+            return Ok(None);
+        }
         let estimates = self.sources().into_iter().map(|path| {
             let estimate = estimated_records(&open(path)?, self.terminator);
             estimate.with_context(|| format!("{}: cannot read", path.display()))
@@ -77,7 +93,8 @@ impl Inputs {
             return Ok(true);
         }
         let metadata = path.metadata().with_context(|| format!("{}: cannot open", path.display()))?;
-        Ok(!metadata.is_file())
+        // A folder is refused when it is opened.
+        Ok(!metadata.is_file() && !metadata.is_dir())
     }
 
     /// Puts what can be read only once aside, in a temporary file without a name, so that all inputs can be read twice.
@@ -91,7 +108,13 @@ impl Inputs {
                 io::copy(&mut &from, &mut file)?;
                 Ok(file)
             });
-            let file = copied.with_context(|| format!("{}: cannot put it aside", Input::name_of(&path)))?;
+            let file = copied.with_context(|| {
+                let (name, folder) = (Input::name_of(&path), std::env::temp_dir());
+                let folder = folder.display();
+                format!(
+                    "{name}: cannot put it aside in {folder}; name another folder with TMPDIR, or give a file"
+                )
+            })?;
             self.aside.insert(path, Arc::new(file));
         }
         Ok(())
@@ -109,11 +132,12 @@ impl Inputs {
     /// All inputs in order, chunk by chunk.
     pub(crate) fn chunks(&self) -> Chunks {
         Chunks {
-            waiting: self.sources().into_iter().rev().map(Path::to_path_buf).collect(),
+            waiting: self.sources_once().into_iter().rev().map(Path::to_path_buf).collect(),
             inputs: self.clone(),
             current: None,
             carry: Vec::new(),
             given: 0,
+            failed: None,
         }
     }
 
@@ -215,6 +239,11 @@ impl Buffer {
 
     pub(crate) fn as_slice(&self) -> &[u8] {
         &self.bytes[..self.len]
+    }
+
+    /// Whether it has grown beyond what most chunks need.
+    pub(crate) fn is_large(&self) -> bool {
+        self.bytes.len() > 4 * CHUNK
     }
 
     /// Room for one more read.
@@ -347,12 +376,17 @@ pub(crate) struct Chunks {
     carry: Vec<u8>,
     /// How many chunks have been given out.
     given: u64,
+    /// What stopped a read behind the last chunk.
+    failed: Option<anyhow::Error>,
 }
 
 impl Chunks {
     /// The next chunk, in the memory of `buffer`; `None` at the end of all inputs.
     pub(crate) fn next(&mut self, mut buffer: Buffer) -> Result<Option<Chunk>> {
         let terminator = self.inputs.terminator;
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         loop {
             let input = match &mut self.current {
                 Some(input) => input,
@@ -364,7 +398,17 @@ impl Chunks {
             buffer.restart(&self.carry);
             let mut searched = 0;
             let (cut, last_for_now) = loop {
-                let read = input.read_more(&mut buffer)?;
+                let read = match input.read_more(&mut buffer) {
+                    Ok(read) => read,
+                    // The whole records before it are good.
+                    Err(error) => match memrchr(terminator, buffer.as_slice()) {
+                        Some(end) => {
+                            self.failed = Some(error);
+                            break (end + 1, true);
+                        }
+                        None => return Err(error),
+                    },
+                };
                 if read.bytes == 0 {
                     break (buffer.len(), true);
                 }

@@ -1,18 +1,26 @@
 //! The keys that came before, and how often a new one is taken for one of them.
 
+use std::mem::take;
+
 use anyhow::{Result, anyhow};
-use mayhap::{AnyFilter, Digest, Insertion};
+use mayhap::{AnyFilter, Digest, Insertion, Spec, Table};
 
 use crate::report;
 
 /// A filter that is told keys, and tells of each whether it is new.
 pub(crate) struct Seen {
     pub(crate) filter: Box<dyn AnyFilter>,
+    /// One that has no room for more keys.
+    full: Option<Box<dyn AnyFilter>>,
+    /// Its false-positive rate, which does not change.
+    full_fpr: f64,
     limits: Limits,
     /// How many new keys were probably taken for old ones.
     wrongly: f64,
     noted: u64,
     outcomes: Vec<Insertion>,
+    hits: Vec<bool>,
+    unknown: Vec<Digest>,
 }
 
 /// Where it ends.
@@ -20,22 +28,21 @@ pub(crate) struct Seen {
 pub(crate) struct Limits {
     /// The false-positive rate may not rise above this.
     pub(crate) most_fpr: Option<f64>,
-    /// The filter may not grow.
+    /// The filter may not grow beyond this.
     pub(crate) memory: Option<u64>,
+    /// The filter may not grow, because more keys would have a higher rate than was asked for; others go to this table.
+    pub(crate) then: Option<Spec>,
+    /// Somebody has said so, and it is looked often whether a limit is reached.
+    pub(crate) is_strict: bool,
 }
 
-impl Limits {
-    fn is_none(&self) -> bool {
-        self.most_fpr.is_none() && self.memory.is_none()
-    }
-}
-
-/// Keys that are noted before it is looked whether a limit is reached.
+/// Keys that are noted before it is looked whether a strict limit is reached.
 const AT_A_TIME: usize = 512;
 
 impl Seen {
     pub(crate) fn new(filter: Box<dyn AnyFilter>, limits: Limits) -> Self {
-        Self { filter, limits, wrongly: 0.0, noted: 0, outcomes: Vec::new() }
+        let (outcomes, hits, unknown) = Default::default();
+        Self { filter, full: None, full_fpr: 0.0, limits, wrongly: 0.0, noted: 0, outcomes, hits, unknown }
     }
 
     /// Notes keys in order, and tells of each whether it is new. If a limit is reached, of those before.
@@ -43,18 +50,50 @@ impl Seen {
         new.clear();
         let mut left = digests;
         while let Some(&next) = left.first() {
+            let most = if self.limits.is_strict { AT_A_TIME } else { left.len() };
             let most = match self.room() {
-                _ if self.limits.is_none() => left.len(),
                 // What is known needs no room.
                 Some(0) if self.filter.contains_digest(next) => 1,
-                Some(0) => return Err(self.has_no_room()),
-                room => room.map_or(AT_A_TIME, |room| room.min(AT_A_TIME)),
+                Some(0) => match self.limits.then.take() {
+                    Some(spec) => {
+                        let full = std::mem::replace(&mut self.filter, Box::new(Table::from_spec(&spec)?));
+                        self.full_fpr = full.report().fpr_now;
+                        self.full = Some(full);
+                        continue;
+                    }
+                    None => return Err(self.has_no_room()),
+                },
+                room => room.map_or(most, |room| room.min(most)),
             };
             let (now, later) = left.split_at(most.min(left.len()));
-            self.note_now(now, new)?;
+            match self.full.take() {
+                None => self.note_now(now, new)?,
+                Some(full) => {
+                    let noted = self.note_behind(&*full, now, new);
+                    self.full = Some(full);
+                    noted?;
+                }
+            }
             left = later;
         }
         Ok(())
+    }
+
+    /// The same, if some keys are in a filter that is full.
+    fn note_behind(&mut self, full: &dyn AnyFilter, digests: &[Digest], new: &mut Vec<bool>) -> Result<()> {
+        let (mut hits, mut unknown) = (take(&mut self.hits), take(&mut self.unknown));
+        hits.clear();
+        unknown.clear();
+        full.contains_batch(digests, &mut hits);
+        unknown.extend(digests.iter().zip(&hits).filter(|(_, hit)| !**hit).map(|(&digest, _)| digest));
+        let mut told = Vec::with_capacity(unknown.len());
+        let noted = self.note_now(&unknown, &mut told);
+        let mut told = told.into_iter();
+        // As far as it came, if it did not come to the end.
+        new.extend(hits.iter().map_while(|&hit| if hit { Some(false) } else { told.next() }));
+        self.noted += (digests.len() - unknown.len()) as u64;
+        (self.hits, self.unknown) = (hits, unknown);
+        noted
     }
 
     fn note_now(&mut self, digests: &[Digest], new: &mut Vec<bool>) -> Result<()> {
@@ -78,9 +117,12 @@ impl Seen {
         let after = self.fpr();
         if let Some(most) = self.limits.most_fpr.filter(|&most| after > most) {
             new.truncate(start);
+            let way_out = match self.limits.memory {
+                Some(_) => "give more --memory, or a larger --max-fpr",
+                None => "give a larger -p or --max-fpr, or say --exact",
+            };
             return Err(anyhow!(
-                "after {} records, the false-positive rate is {}, and {} is the limit; give more --memory, or a larger \
-                 --max-fpr",
+                "after {} records, the false-positive rate is {}, and {} is the limit; {way_out}",
                 report::grouped(self.noted),
                 report::short(after),
                 report::short(most),
@@ -94,7 +136,10 @@ impl Seen {
 
     /// How many keys can come before it grows, if it must not.
     fn room(&self) -> Option<usize> {
-        self.limits.memory.filter(|_| self.filter.can().grows)?;
+        let is_limited = self.limits.memory.is_some() && self.filter.can().grows;
+        if !is_limited && self.limits.then.is_none() {
+            return None;
+        }
         let report = self.filter.report();
         Some((report.capacity as f64 - report.estimated_len.unwrap_or(f64::INFINITY)).max(0.0) as usize)
     }
@@ -116,7 +161,12 @@ impl Seen {
 
     /// The rate at which a new key is taken for an old one.
     pub(crate) fn fpr(&self) -> f64 {
-        self.filter.report().fpr_now
+        self.filter.report().fpr_now + self.full_fpr
+    }
+
+    /// All filters, the one that keys are put in first.
+    pub(crate) fn filters(&self) -> impl Iterator<Item = &dyn AnyFilter> {
+        [Some(&self.filter), self.full.as_ref()].into_iter().flatten().map(|filter| &**filter)
     }
 
     /// The expected number of keys that were new and taken for old ones.

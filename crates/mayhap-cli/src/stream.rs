@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use mayhap::{Digest, Hashing};
 
 use crate::input::{Chunk, Chunks, Inputs};
@@ -57,8 +57,8 @@ pub(crate) struct Source {
 }
 
 enum From {
-    /// The thread that asks.
-    Here(Chunks),
+    /// The thread that asks. And what came behind the last batch, if that was a bad record.
+    Here(Chunks, Option<anyhow::Error>),
     /// Another one, which reads and perhaps hashes too.
     Thread(Receiver<Event>),
 }
@@ -126,7 +126,7 @@ impl Source {
         let hasher = Hasher { selector: Arc::new(selector), hashing, has_header, header: None };
         let (give_back, spent) = sync_channel(4 * WAITING);
         let from = if threads == 1 && !minds_signals {
-            From::Here(inputs.chunks())
+            From::Here(inputs.chunks(), None)
         } else {
             let (events, coming) = sync_channel(WAITING);
             if minds_signals {
@@ -142,13 +142,23 @@ impl Source {
 
     pub(crate) fn next(&mut self) -> Event {
         match &mut self.from {
-            From::Here(chunks) => {
+            From::Here(chunks, failed) => {
+                if let Some(error) = failed.take() {
+                    return Event::Failed(error);
+                }
                 let mut batch = Batch::default();
-                next(chunks, &mut self.hasher, &mut batch)
-                    .map_or_else(Event::Failed, |more| if more { Event::Batch(batch) } else { Event::Ended })
+                match next(chunks, &mut self.hasher, &mut batch) {
+                    Ok(true) => Event::Batch(batch),
+                    Ok(false) => Event::Ended,
+                    // The records before the bad one are good.
+                    Err(error) if batch.len() > 0 => {
+                        *failed = Some(error);
+                        Event::Batch(batch)
+                    }
+                    Err(error) => Event::Failed(error),
+                }
             }
-            // A reader that is gone without a word has panicked, and said so.
-            From::Thread(coming) => coming.recv().unwrap_or(Event::Ended),
+            From::Thread(coming) => coming.recv().unwrap_or_else(|_| Event::Failed(reader_failed())),
         }
     }
 }
@@ -156,19 +166,43 @@ impl Source {
 /// The next batch; `false` at the end.
 fn next(chunks: &mut Chunks, hasher: &mut Hasher, batch: &mut Batch) -> Result<bool> {
     let buffer = std::mem::take(&mut batch.chunk.bytes);
+    batch.ends.clear();
+    batch.digests.clear();
     match chunks.next(buffer)? {
         Some(chunk) => hasher.hash(chunk, batch).map(|()| true),
         None => Ok(false),
     }
 }
 
+fn reader_failed() -> anyhow::Error {
+    anyhow!("reading ended with a fault of this program, which is told above")
+}
+
+/// Tells of a panic: others hold the channel open too.
+struct Panics<'a>(&'a SyncSender<Event>);
+
+impl Drop for Panics<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let _ = self.0.send(Event::Failed(reader_failed()));
+        }
+    }
+}
+
 fn read(mut chunks: Chunks, mut hasher: Hasher, spent: &Spent, events: &SyncSender<Event>) {
+    let _panics = Panics(events);
     loop {
         let mut batch = spent.try_recv().unwrap_or_default();
         let event = match next(&mut chunks, &mut hasher, &mut batch) {
             Ok(true) => Event::Batch(batch),
             Ok(false) => Event::Ended,
-            Err(error) => Event::Failed(error),
+            Err(error) => {
+                // The records before the bad one are good.
+                if batch.len() > 0 && events.send(Event::Batch(batch)).is_err() {
+                    return;
+                }
+                Event::Failed(error)
+            }
         };
         let is_last = !matches!(event, Event::Batch(_));
         if events.send(event).is_err() || is_last {
@@ -177,21 +211,46 @@ fn read(mut chunks: Chunks, mut hasher: Hasher, spent: &Spent, events: &SyncSend
     }
 }
 
-/// Passes signals on that ask us to stop.
+/// Passes the first signal on that asks us to stop; the second one ends the program. What the caller has us ignore, as
+/// `nohup` does, we ignore.
 #[cfg(unix)]
 fn listen(events: SyncSender<Event>) -> io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let ignored = ignored_signals();
+    let minded = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
+    let mut signals = signal_hook::iterator::Signals::new(minded)?;
     std::thread::spawn(move || {
-        // Once nobody listens any more, there is nothing to stop.
-        signals.forever().all(|signal| events.send(Event::Stopped(signal)).is_ok())
+        let mut events = Some(events);
+        for signal in signals.forever() {
+            match events.take() {
+                // In a thread of its own, since whoever is to read it may be held up.
+                Some(events) => drop(std::thread::spawn(move || events.send(Event::Stopped(signal)).is_ok())),
+                None => drop(signal_hook::low_level::emulate_default_handler(signal)),
+            }
+        }
     });
     Ok(())
+}
+
+/// A bit for each signal that is ignored, where the system tells.
+#[cfg(unix)]
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
 #[cfg(not(unix))]
 fn listen(_: SyncSender<Event>) -> io::Result<()> {
     Ok(())
+}
+
+/// Hands memory back to the reader, unless a long record has made it large. Nobody waits for it: if there is enough, it is one
+/// too many.
+fn return_to(spent: &SyncSender<Batch>, batch: Batch) {
+    if !batch.chunk.bytes.is_large() {
+        let _ = spent.try_send(batch);
+    }
 }
 
 /// Where records go to: standard output, by a thread of its own.
@@ -220,8 +279,7 @@ impl Output {
             let writer = std::thread::spawn(move || {
                 coming.into_iter().try_for_each(|batch| {
                     file.write_all(batch.chunk.bytes.as_slice()).map_err(report::of_stdout)?;
-                    // Nobody waits for it: if there are enough, it is one too many.
-                    let _ = spent.try_send(batch);
+                    return_to(&spent, batch);
                     Ok(())
                 })
             });
@@ -243,7 +301,7 @@ impl Output {
                 return Ok(());
             }
         }
-        let _ = self.give_back.try_send(batch);
+        return_to(&self.give_back, batch);
         Ok(())
     }
 

@@ -26,6 +26,12 @@ const WINDOW_FPR: f64 = 1e-4;
 /// Keys for which there is room at first, where nobody knows how many will come.
 const AT_FIRST: u64 = 1024;
 
+/// An odd number: multiplied by it, a trace of records depends on each of them and on their order.
+const TRACE: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Of the rate that is asked for, this is left for a second table, should the first have been made for too few keys.
+const SPARE: f64 = 1.0 / 64.0;
+
 /// Print the first occurrence of each record, in order
 ///
 /// One pass, and the number of records need not be known. About 45 bits are kept of each different key, with which one new
@@ -96,9 +102,20 @@ impl Args {
         self.fpr.unwrap_or(if self.window.is_some() { WINDOW_FPR } else { FPR })
     }
 
-    fn limits(&self) -> Limits {
-        let most_fpr = self.max_fpr.or(self.memory.map(|_| self.fpr()));
-        Limits { most_fpr, memory: self.memory }
+    /// Where a run ends that keeps no state: about so many records come.
+    fn limits(&self, records: Option<u64>) -> Limits {
+        let is_table = !self.exact && self.window.is_none() && self.memory.is_none();
+        let asked = (!self.exact && self.window.is_none()).then(|| self.fpr());
+        let then = records
+            .filter(|_| is_table)
+            .map(|records| Spec::sized((records / 2).max(AT_FIRST), SPARE * self.fpr()));
+        Limits {
+            most_fpr: self.max_fpr.or(asked),
+            memory: self.memory,
+            // If no table can be made for such a rate, the first one grows until it has its own.
+            then: then.filter(|spec| spec.table().is_ok()),
+            is_strict: self.max_fpr.is_some() || self.memory.is_some(),
+        }
     }
 
     fn prints(&self) -> bool {
@@ -116,10 +133,19 @@ impl Args {
         if let Some(memory) = self.memory {
             return self.limited(memory, records);
         }
-        let spec = Spec::sized(records.unwrap_or(0).max(AT_FIRST), self.fpr());
-        let spec = if records.is_some() && !is_kept { spec.with_doublings(0) } else { spec };
+        let spec = match records {
+            Some(records) if !is_kept => {
+                Spec::sized(records.max(AT_FIRST), (1.0 - SPARE) * self.fpr()).with_doublings(0)
+            }
+            records => Spec::sized(records.unwrap_or(0).max(AT_FIRST), self.fpr()),
+        };
         Table::from_spec(&spec).map(|table| -> Box<dyn AnyFilter> { Box::new(table) }).map_err(|e| match e {
-            SpecError::FprBelow { .. } => anyhow!("{e}; or say --exact"),
+            SpecError::FprBelow { .. } => {
+                anyhow!(
+                    "-p {} is too low for what is kept of a key; give a larger one, or say --exact",
+                    self.fpr()
+                )
+            }
             e => e.into(),
         })
     }
@@ -127,14 +153,16 @@ impl Args {
     /// The filter of so many bytes that takes the most keys.
     fn limited(&self, memory: u64, records: Option<u64>) -> Result<Box<dyn AnyFilter>> {
         let fpr = self.max_fpr.unwrap_or_else(|| self.fpr());
+        // Keys whose lines are full lie beside them.
+        let in_lines = memory - memory / 32;
         if let Some(records) = records {
             let spec = Spec::sized(records.max(AT_FIRST), fpr).with_doublings(0);
-            if spec.table().is_ok_and(|size| size.bits() / 8 <= memory) {
+            if spec.table().is_ok_and(|size| size.bits() / 8 <= in_lines) {
                 return Ok(Box::new(Table::from_spec(&spec)?));
             }
         }
         let spec = Spec::new().with_bits(memory.saturating_mul(8)).with_fpr(fpr);
-        let table = spec.with_doublings(0);
+        let table = Spec::new().with_bits(in_lines.saturating_mul(8)).with_fpr(fpr).with_doublings(0);
         let (in_table, in_bloom) =
             (table.table().map(|size| size.capacity), spec.bloom().map(|size| size.capacity));
         match (in_table, in_bloom) {
@@ -189,8 +217,9 @@ fn pass(
                 progress.advance(batch.chunk.bytes.len());
                 let judged = judge(&batch, &mut keep);
                 // Those before the one at which it ended are printed.
-                counts.trace =
-                    batch.digests.iter().fold(counts.trace, |trace, digest| trace.rotate_left(5) ^ digest.a);
+                counts.trace = batch.digests.iter().fold(counts.trace, |trace, digest| {
+                    (trace ^ digest.a).wrapping_mul(TRACE).rotate_left(29)
+                });
                 counts.read += batch.len() as u64;
                 counts.printed += batch.retain(&keep) as u64;
                 output.write(batch)?;
@@ -219,13 +248,12 @@ struct Memory {
 
 impl Memory {
     fn of(seen: &Seen) -> Self {
-        let report = seen.filter.report();
         Self {
             wrongly: seen.wrongly(),
-            fpr: report.fpr_now,
-            fill: report.fill,
-            layers: seen.filter.layers().len().max(1),
-            bytes: report.bits / 8,
+            fpr: seen.fpr(),
+            fill: seen.filter.report().fill,
+            layers: seen.filters().map(|filter| filter.layers().len().max(1)).sum(),
+            bytes: seen.filters().map(|filter| filter.report().bits / 8).sum(),
         }
     }
 }
@@ -239,13 +267,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     } else if let Some(state) = &args.state {
         with_state(args, common, &inputs, state)?
     } else {
-        in_one_pass(
-            args,
-            common,
-            &inputs,
-            Seen::new(args.filter(inputs.estimated_records()?, false)?, args.limits()),
-        )
-        .map(|(counts, seen)| (counts, Memory::of(&seen)))?
+        let records = inputs.estimated_records()?;
+        let seen = Seen::new(args.filter(records, false)?, args.limits(records));
+        in_one_pass(args, common, &inputs, seen).map(|(counts, seen)| (counts, Memory::of(&seen)))?
     };
     tell(args, &counts, &memory, started.elapsed().as_secs_f64());
     // As a shell tells that a signal ended a command.
@@ -272,7 +296,10 @@ fn with_state(args: &Args, common: &Common, inputs: &Inputs, state: &Path) -> Re
         let wait =
             || common.say(format_args!("{}: waiting for another process that uses it", state.display()));
         let (held, filter) = args.secret.open(state, |secret| hold(state, secret, &*first, wait))?;
-        if held.is_new() { (Some(held), None) } else { (Some(held), Some(filter)) }
+        // One that was made and never put into, because a run was killed, may become anything.
+        let is_fresh = held.is_new()
+            || (filter.family() == &mayhap::filters::table::FAMILY && filter.report().inserted == Some(0));
+        (Some(held), (!is_fresh).then_some(filter))
     };
     let filter = match found {
         Some(filter) => {
@@ -281,13 +308,22 @@ fn with_state(args: &Args, common: &Common, inputs: &Inputs, state: &Path) -> Re
         }
         None => args.filter(inputs.estimated_records()?, true)?,
     };
-    let (counts, seen) = in_one_pass(args, common, inputs, Seen::new(filter, args.limits()))?;
+    let limits = Limits { most_fpr: args.max_fpr, is_strict: args.max_fpr.is_some(), ..Limits::default() };
+    let (counts, seen) = in_one_pass(args, common, inputs, Seen::new(filter, limits))?;
     // All is printed by now. If it is not remembered in the end it is printed again some time, which is better than never.
     if let Some(held) = held {
         Held::put(held, &*seen.filter)?;
     }
-    let memory = Memory::of(&seen);
-    Ok((counts, memory))
+    let report = seen.filter.report();
+    if report.fpr_now > report.fpr_asked && report.fpr_asked > 0.0 {
+        common.say(format_args!(
+            "{}: the false-positive rate is {} by now, and it was made for {}; begin another file, or say --exact for it",
+            state.display(),
+            report::short(report.fpr_now),
+            report::short(report.fpr_asked),
+        ));
+    }
+    Ok((counts, Memory::of(&seen)))
 }
 
 /// The filter of a state file, if there is one.
@@ -331,7 +367,10 @@ fn must_suit(args: &Args, state: &Path, filter: &dyn AnyFilter) -> Result<()> {
 
 /// Learns in one pass which keys repeat, and prints in another.
 fn in_two_passes(args: &Args, common: &Common, inputs: &Inputs) -> Result<(Counts, Memory)> {
-    let mut first = Seen::new(args.filter(inputs.estimated_records()?, false)?, Limits::default());
+    let records = inputs.estimated_records()?;
+    // Bytes decide where they are compared, whatever the rate.
+    let limits = if args.verify { Limits::default() } else { args.limits(records) };
+    let mut first = Seen::new(args.filter(records, false)?, limits);
     let mut repeating = Seen::new(args.filter(None, false)?, Limits::default());
     let hashing = first.filter.hashing();
     let (mut again, mut new): (Vec<Digest>, Vec<bool>) = Default::default();
