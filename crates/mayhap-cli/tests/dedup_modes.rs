@@ -387,3 +387,88 @@ fn without_a_state_a_dry_run_prints_the_report_only() {
     let report = report(&done);
     assert_eq!((&report["read"], &report["printed"]), (&3.into(), &2.into()));
 }
+
+// Faults of earlier versions.
+
+#[test]
+fn a_sample_that_misleads_does_not_raise_the_rate() {
+    let folder = Folder::new();
+    // A long record wherever a sample is taken, and short ones between.
+    let (mut input, mut next, step) = (Vec::new(), 0u64, 64 << 10);
+    for part in 1..=64 {
+        input.extend(vec![b'x'; 17 << 10]);
+        while input.len() < part * step - 16 {
+            input.extend(format!("\n{next}").bytes());
+            next += 1;
+        }
+        input.push(b'\n');
+        input.resize(part * step, b'y');
+    }
+    folder.write("input", &input);
+    for options in ["", "--only-once", "--verify"] {
+        let done = folder.mayhap(&format!("dedup --stats=json {options} input")).run().ends(0);
+        let report = report(&done);
+        assert!(report["fpr_now"].as_f64().is_some_and(|rate| rate <= 1e-9), "{options}: {report}");
+        let expected = if options == "--only-once" { singles(&input) } else { firsts(&input) };
+        assert!(done.out == expected, "{options}");
+        if options.is_empty() {
+            assert_eq!(report["layers"], 2, "a second table: {report}");
+        }
+    }
+}
+
+#[test]
+fn a_rate_that_cannot_be_kept_is_an_error_and_not_exceeded() {
+    let folder = Folder::new();
+    let input = lines("", 5000);
+    let done = folder.mayhap("dedup -p 1.2e-16").input(&input).run().ends(2);
+    assert!(input.as_bytes().starts_with(&done.out));
+    done.says("is the limit; give a larger -p or --max-fpr, or say --exact");
+    folder.mayhap("dedup -p 1e-17").input("a\n").run().ends(2).says("say --exact");
+}
+
+#[test]
+fn memory_counts_what_lies_beside_the_lines() {
+    let folder = Folder::new();
+    let input = lines("", 188_000);
+    let done = folder.mayhap("dedup --memory 1MiB --stats=json").input(&input).run().ends(0).prints(&input);
+    let report = report(&done);
+    assert!(report["fill"].as_f64().is_some_and(|fill| fill > 0.83), "nearly full: {report}");
+    assert!(report["memory_bytes"].as_u64().is_some_and(|bytes| bytes <= 1 << 20), "{report}");
+}
+
+#[test]
+fn records_before_a_bad_one_are_printed() {
+    let folder = Folder::new();
+    for threads in ["", "--threads 1"] {
+        let call = folder.mayhap(&format!("dedup --as u64 {threads}"));
+        call.input("1\n2\n1\nx\n3\n").run().ends(2).prints("1\n2\n").says("line 4");
+    }
+}
+
+#[test]
+fn records_before_damage_in_compressed_input_are_printed() {
+    let folder = Folder::new();
+    folder.write("text", "a\nb\na\nc");
+    folder.sh("gzip text && printf junk >> text.gz").run().ends(0);
+    folder.mayhap("dedup text.gz").run().ends(2).prints("a\nb\n").says("text.gz: cannot decompress");
+}
+
+#[test]
+fn standard_input_is_there_once_also_if_it_is_named_twice() {
+    let folder = Folder::new();
+    for options in ["", "--only-once", "--verify", "--threads 1"] {
+        let call = folder.mayhap(&format!("dedup {options} --stats=json - -"));
+        let done = call.input("a\nb\n").run().ends(0).prints("a\nb\n");
+        assert_eq!(report(&done)["read"], 2, "{options}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_output_is_not_read() {
+    let folder = Folder::new();
+    folder.write("file", "a\na\n");
+    folder.sh("$MAYHAP dedup --repeated file >> file").run().ends(2).says("file: is the output too");
+    assert_eq!(folder.read("file"), b"a\na\n");
+}

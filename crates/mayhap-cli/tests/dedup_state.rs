@@ -462,3 +462,75 @@ fn processes_at_once_share_the_keys() {
         }
     }
 }
+
+// Faults of earlier versions.
+
+#[test]
+fn what_is_no_filter_is_not_read_to_its_end() {
+    let folder = Folder::new();
+    // As large as no memory is.
+    File::create(folder.path("sparse")).unwrap().set_len(1 << 42).unwrap();
+    folder.mayhap("dedup --state sparse").input("a\n").run().ends(2).prints("").says("sparse: ");
+    #[cfg(unix)]
+    folder.mayhap("dedup --state /dev/full").input("a\n").run().ends(2).says("it is no regular file");
+}
+
+#[test]
+fn an_empty_state_that_a_killed_run_left_may_become_another_kind() {
+    let folder = Folder::new();
+    folder.mayhap("dedup --state s").input("").run().ends(0);
+    assert_eq!(family(&folder, "s"), "table");
+    folder.mayhap("dedup --exact --state s").input("a\n").run().ends(0).prints("a\n");
+    assert_eq!(family(&folder, "s"), "exact");
+}
+
+#[test]
+fn a_dry_run_that_waited_sees_the_state_that_it_waited_for() {
+    use std::io::{Read, Write};
+    let folder = Folder::new();
+    folder.mayhap("dedup --state s").input("a\n").run().ends(0);
+    let mut first = folder.mayhap("dedup --state s").start();
+    let (mut input, mut output) = (first.stdin.take().unwrap(), first.stdout.take().unwrap());
+    input.write_all(b"b\n").unwrap();
+    let mut printed = [0; 2];
+    // When it prints, it holds the state.
+    output.read_exact(&mut printed).unwrap();
+    let mut second = folder.mayhap("dedup --dry-run --state s").start();
+    second.stdin.take().unwrap().write_all(b"b\nc\n").unwrap();
+    drop(input);
+    assert!(runner::wait(&mut first, "the first").success());
+    let mut text = String::new();
+    second.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    assert!(runner::wait(&mut second, "the second").success());
+    assert_eq!(text, "c\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_that_the_caller_ignores_is_ignored_and_a_second_one_ends_it() {
+    use std::io::{Read, Write};
+
+    use rustix::process::{Pid, Signal, kill_process};
+    let folder = Folder::new();
+    let mut child = folder.sh("trap '' HUP; exec $MAYHAP dedup --state s").start();
+    let (mut input, mut output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut line = [0; 2];
+    for text in [b"a\n", b"b\n"] {
+        input.write_all(text).unwrap();
+        output.read_exact(&mut line).unwrap();
+        assert_eq!(&line, text);
+        kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
+    }
+    drop(input);
+    assert!(runner::wait(&mut child, "ignoring").success());
+
+    // Nobody reads what it prints, so that it cannot end by itself.
+    folder.write("many", lines("a line that takes some room ", 200_000));
+    let mut child = folder.mayhap("dedup --state s many").start();
+    let ended = (0..1000).any(|_| {
+        let _ = kill_process(Pid::from_child(&child), Signal::TERM);
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        child.try_wait().unwrap().is_some()
+    });
+    assert!(ended, "it is still there");
+}

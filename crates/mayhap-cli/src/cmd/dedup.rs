@@ -150,29 +150,26 @@ impl Args {
         })
     }
 
-    /// The filter of so many bytes that takes the most keys.
+    /// A filter of at most so many bytes: a table, unless a Bloom filter takes many more keys. It is slower.
     fn limited(&self, memory: u64, records: Option<u64>) -> Result<Box<dyn AnyFilter>> {
         let fpr = self.max_fpr.unwrap_or_else(|| self.fpr());
         // Keys whose lines are full lie beside them.
         let in_lines = memory - memory / 32;
         if let Some(records) = records {
-            let spec = Spec::sized(records.max(AT_FIRST), fpr).with_doublings(0);
+            // With room for a sample that misleads.
+            let spec = Spec::sized(records.saturating_mul(4).max(AT_FIRST), fpr).with_doublings(0);
             if spec.table().is_ok_and(|size| size.bits() / 8 <= in_lines) {
                 return Ok(Box::new(Table::from_spec(&spec)?));
             }
         }
-        let spec = Spec::new().with_bits(memory.saturating_mul(8)).with_fpr(fpr);
+        let bloom = Spec::new().with_bits(memory.saturating_mul(8)).with_fpr(fpr);
         let table = Spec::new().with_bits(in_lines.saturating_mul(8)).with_fpr(fpr).with_doublings(0);
-        let (in_table, in_bloom) =
-            (table.table().map(|size| size.capacity), spec.bloom().map(|size| size.capacity));
-        match (in_table, in_bloom) {
-            (Ok(in_table), bloom) if bloom.as_ref().is_ok_and(|&keys| keys < in_table) || bloom.is_err() => {
-                Ok(Box::new(Table::from_spec(&table)?))
-            }
-            _ => Ok(Box::new(
-                Bloom::from_spec(&spec).with_context(|| format!("--memory {}", report::bytes(memory)))?,
-            )),
+        let in_bloom = bloom.bloom().map_or(0, |size| size.capacity);
+        if table.table().is_ok_and(|size| size.capacity >= in_bloom - in_bloom / 8) {
+            return Ok(Box::new(Table::from_spec(&table)?));
         }
+        let made = Bloom::from_spec(&bloom).with_context(|| format!("--memory {}", report::bytes(memory)))?;
+        Ok(Box::new(made))
     }
 }
 
@@ -185,6 +182,11 @@ struct Counts {
     trace: u64,
     /// The signal that ended it.
     stopped: Option<i32>,
+}
+
+/// A trace of more records.
+fn traced(trace: u64, digests: &[Digest]) -> u64 {
+    digests.iter().fold(trace, |trace, digest| (trace ^ digest.a).wrapping_mul(TRACE).rotate_left(29))
 }
 
 /// Reads all records, asks for each batch which of its records to keep, and prints those.
@@ -217,9 +219,7 @@ fn pass(
                 progress.advance(batch.chunk.bytes.len());
                 let judged = judge(&batch, &mut keep);
                 // Those before the one at which it ended are printed.
-                counts.trace = batch.digests.iter().fold(counts.trace, |trace, digest| {
-                    (trace ^ digest.a).wrapping_mul(TRACE).rotate_left(29)
-                });
+                counts.trace = traced(counts.trace, &batch.digests);
                 counts.read += batch.len() as u64;
                 counts.printed += batch.retain(&keep) as u64;
                 output.write(batch)?;
@@ -261,6 +261,7 @@ impl Memory {
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let started = Instant::now();
     let mut inputs = args.keys.inputs(&args.files);
+    must_not_be_output(&args.files)?;
     let (counts, memory) = if args.verify || args.only_once {
         inputs.set_aside()?;
         in_two_passes(args, common, &inputs)?
@@ -274,6 +275,25 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     tell(args, &counts, &memory, started.elapsed().as_secs_f64());
     // As a shell tells that a signal ended a command.
     Ok(counts.stopped.map_or(YES, |signal| 128u8.saturating_add(signal as u8)))
+}
+
+/// Refuses to read what it writes: it would never come to the end.
+fn must_not_be_output(files: &[PathBuf]) -> Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let Ok(output) = report::stdout_file().and_then(|file| file.metadata()) else { return Ok(()) };
+        let is_output = |path: &&PathBuf| {
+            let same = |input: std::fs::Metadata| (input.dev(), input.ino()) == (output.dev(), output.ino());
+            output.is_file() && path.metadata().is_ok_and(same)
+        };
+        if let Some(path) = files.iter().find(is_output) {
+            bail!("{}: is the output too; write to another file", path.display());
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = files;
+    Ok(())
 }
 
 fn in_one_pass(args: &Args, common: &Common, inputs: &Inputs, mut seen: Seen) -> Result<(Counts, Seen)> {
@@ -455,5 +475,23 @@ fn tell(args: &Args, counts: &Counts, memory: &Memory, seconds: f64) {
             if layers > 1 { format!(" in {layers} layers") } else { String::new() },
             report::grouped(per_second as u64),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_records_far_apart_do_not_cancel_in_a_trace() {
+        let of = |texts: &[&str]| -> Vec<Digest> {
+            texts.iter().map(|text| Hashing::default().digest(text.as_bytes())).collect()
+        };
+        for count in [1, 2, 64, 128, 1000] {
+            let (a, b) = (of(&vec!["a"; count]), of(&vec!["b"; count]));
+            assert_ne!(traced(0, &a), traced(0, &b), "{count} equal ones");
+            assert_eq!(traced(0, &a), traced(traced(0, &a[..count / 3]), &a[count / 3..]));
+        }
+        assert_ne!(traced(0, &of(&["a", "b"])), traced(0, &of(&["b", "a"])));
     }
 }
