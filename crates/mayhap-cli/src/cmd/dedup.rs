@@ -34,8 +34,8 @@ const SPARE: f64 = 1.0 / 64.0;
 
 /// Print the first occurrence of each record, in order
 ///
-/// One pass, and the number of records need not be known. About 45 bits are kept of each different key, with which one new
-/// record in a billion is taken for a repeat and dropped at most; --exact and --verify drop none. With --window only the last
+/// One pass, and the number of records need not be known. 42 bits are kept of each different key, and up to twice as many of
+/// a stream, with which one new record in a billion is taken for a repeat and dropped at most; --exact and --verify drop none. With --window only the last
 /// records are remembered, in memory that does not grow, and a record is printed if it was not among them.
 #[derive(Debug, clap::Args)]
 #[command(
