@@ -75,7 +75,7 @@ impl Inputs {
         // What the system makes as it is read has no size.
         let is_made = |path: &&Path| {
             path.metadata().is_ok_and(|metadata| metadata.len() == 0)
-                && File::open(path).is_ok_and(|file| file.bytes().next().is_some())
+                && File::open(path).and_then(|mut file| file.read(&mut [0])).is_ok_and(|read| read > 0)
         };
         if self.sources().iter().any(is_made) {
             return Ok(None);
