@@ -96,7 +96,7 @@ pub(crate) struct Source {
 enum From {
     /// The thread that asks. And what came behind the last batch, if that was a bad record.
     Here(Chunks, Option<anyhow::Error>),
-    /// Another one, which reads and perhaps hashes too.
+    /// Another one, which reads and hashes.
     Thread(Receiver<Event>),
 }
 

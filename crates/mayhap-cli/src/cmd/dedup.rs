@@ -70,7 +70,7 @@ pub(crate) struct Args {
     /// What is kept of the keys takes so much memory at the most; if that is not enough, it is an error
     #[arg(long, value_name = "SIZE", value_parser = numbers::size, conflicts_with_all = ["window", "state"])]
     memory: Option<u64>,
-    /// Stop when new records would be dropped more often than this [default with --memory: -p]
+    /// Stop when new records would be dropped more often than this [default: -p, without --state and --window]
     #[arg(long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
     max_fpr: Option<f64>,
     /// Remember the last N records only, and somewhat more: a record that came before is printed again
