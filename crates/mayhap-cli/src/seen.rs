@@ -30,8 +30,9 @@ pub(crate) struct Limits {
     pub(crate) most_fpr: Option<f64>,
     /// The filter may not grow beyond this.
     pub(crate) memory: Option<u64>,
-    /// The filter may not grow, because more keys would have a higher rate than was asked for; others go to this table.
-    pub(crate) then: Option<Spec>,
+    /// The filter may not take more keys than this, because with more the rate would be higher than was asked for; others go
+    /// to this table.
+    pub(crate) then: Option<(u64, Spec)>,
     /// Somebody has said so, and it is looked often whether a limit is reached.
     pub(crate) is_strict: bool,
 }
@@ -55,7 +56,7 @@ impl Seen {
                 // What is known needs no room.
                 Some(0) if self.filter.contains_digest(next) => 1,
                 Some(0) => match self.limits.then.take() {
-                    Some(spec) => {
+                    Some((_, spec)) => {
                         let full = std::mem::replace(&mut self.filter, Box::new(Table::from_spec(&spec)?));
                         self.full_fpr = full.report().fpr_now;
                         self.full = Some(full);
@@ -134,14 +135,16 @@ impl Seen {
         Ok(())
     }
 
-    /// How many keys can come before it grows, if it must not.
+    /// How many keys it can take, if there is a limit.
     fn room(&self) -> Option<usize> {
-        let is_limited = self.limits.memory.is_some() && self.filter.can().grows;
-        if !is_limited && self.limits.then.is_none() {
-            return None;
-        }
         let report = self.filter.report();
-        Some((report.capacity as f64 - report.estimated_len.unwrap_or(f64::INFINITY)).max(0.0) as usize)
+        let most = match self.limits.then {
+            Some((most, _)) => most.max(report.capacity),
+            // It must not grow.
+            None if self.limits.memory.is_some() && self.filter.can().grows => report.capacity,
+            None => return None,
+        };
+        Some((most as f64 - report.estimated_len.unwrap_or(f64::INFINITY)).max(0.0) as usize)
     }
 
     fn has_no_room(&self) -> anyhow::Error {

@@ -26,6 +26,9 @@ const WINDOW_FPR: f64 = 1e-4;
 /// Keys for which there is room at first, where nobody knows how many will come.
 const AT_FIRST: u64 = 1024;
 
+/// Keys for which there is room at first at the most: 350 MB.
+const AT_ONCE: u64 = 1 << 26;
+
 /// An odd number: multiplied by it, a trace of records depends on each of them and on their order.
 const TRACE: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -106,14 +109,15 @@ impl Args {
     fn limits(&self, records: Option<u64>) -> Limits {
         let is_table = !self.exact && self.window.is_none() && self.memory.is_none();
         let asked = (!self.exact && self.window.is_none()).then(|| self.fpr());
-        let then = records
-            .filter(|_| is_table)
-            .map(|records| Spec::sized((records / 2).max(AT_FIRST), SPARE * self.fpr()));
+        let then = records.filter(|_| is_table).map(|records| {
+            let keys = (records / 2).clamp(AT_FIRST, AT_ONCE);
+            (records, Spec::sized(keys, SPARE * self.fpr()))
+        });
         Limits {
             most_fpr: self.max_fpr.or(asked),
             memory: self.memory,
             // If no table can be made for such a rate, the first one grows until it has its own.
-            then: then.filter(|spec| spec.table().is_ok()),
+            then: then.filter(|(_, spec)| spec.table().is_ok()),
             is_strict: self.max_fpr.is_some() || self.memory.is_some(),
         }
     }
@@ -135,9 +139,17 @@ impl Args {
         }
         let spec = match records {
             Some(records) if !is_kept => {
-                Spec::sized(records.max(AT_FIRST), (1.0 - SPARE) * self.fpr()).with_doublings(0)
+                // Of very many records most may be repeats, so that the table begins smaller, and grows if they are not.
+                let doublings = (records.saturating_sub(1) / AT_ONCE)
+                    .checked_ilog2()
+                    .map_or(0, |doublings| doublings + 1);
+                let fpr = (1.0 - SPARE) * self.fpr();
+                let spec = Spec::sized((records >> doublings).max(AT_FIRST), fpr).with_doublings(doublings);
+                // If the rate cannot be kept for all of them, it may be for as many as are different.
+                let for_some = Spec::sized(records.clamp(AT_FIRST, AT_ONCE), self.fpr());
+                if spec.table().is_ok() { spec } else { for_some }
             }
-            records => Spec::sized(records.unwrap_or(0).max(AT_FIRST), self.fpr()),
+            records => Spec::sized(records.unwrap_or(0).clamp(AT_FIRST, AT_ONCE), self.fpr()),
         };
         Table::from_spec(&spec).map(|table| -> Box<dyn AnyFilter> { Box::new(table) }).map_err(|e| match e {
             SpecError::FprBelow { .. } => {
@@ -480,7 +492,30 @@ fn tell(args: &Args, counts: &Counts, memory: &Memory, seconds: f64) {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::args::{Cli, Command};
+
+    #[test]
+    fn a_table_for_very_many_records_begins_small_and_keeps_its_rate() {
+        let Command::Dedup(args) = Cli::try_parse_from(["mayhap", "dedup"]).unwrap().command else {
+            panic!("another command");
+        };
+        for records in [1000, 1 << 26, (1 << 26) + 1, 1 << 27, 3_000_000_000, 8_000_000_000] {
+            let report = args.filter(Some(records), false).unwrap().report();
+            assert!(report.bits / 8 < 500 << 20, "{records}: {} bytes", report.bits / 8);
+            assert!(report.capacity >= records || records > AT_ONCE);
+            // As many different keys as records.
+            let most = report.fpr_at_capacity / report.capacity as f64 * records as f64;
+            assert!(most <= 1e-9, "{records}: {most}");
+            let limits = args.limits(Some(records));
+            assert!(limits.then.is_some_and(|(planned, _)| planned == records));
+        }
+        // For so many different keys there are no names, but they may be repeats.
+        let report = args.filter(Some(100_000_000_000), false).unwrap().report();
+        assert!(report.bits / 8 < 1 << 30 && report.fpr_at_capacity <= 1e-9);
+    }
 
     #[test]
     fn equal_records_far_apart_do_not_cancel_in_a_trace() {
