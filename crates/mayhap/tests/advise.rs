@@ -784,7 +784,7 @@ fn whatever_is_needed_the_advice_does_it_or_a_warning_says_so() {
 }
 
 #[test]
-#[ignore = "a minute or two"]
+#[ignore = "three minutes"]
 fn whatever_is_needed_a_hundred_thousand_times() {
     sweep(100_000, 17);
 }
