@@ -146,6 +146,10 @@ impl ForeignBloom {
         let words = self.words.as_mut_slice();
         let mut changed = false;
         for position in positions {
+            if let Peer::Go { length } = &mut self.peer {
+                // A bit set that is too short grows with its highest bit.
+                *length = (*length).max(position + 1);
+            }
             let (word, mask) = (&mut words[(position / 64) as usize], 1 << (position % 64));
             changed |= *word & mask == 0;
             *word |= mask;
