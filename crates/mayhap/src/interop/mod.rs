@@ -11,6 +11,9 @@
 //! | [`go`] | bits-and-blooms: binary, JSON, gob | yes | yes | yes | as given |
 //! | [`dcso`] | DCSO's bloom, also in gzip | yes | yes | yes | as given |
 //! | [`spark`] | Spark's sketch, versions 1 and 2 | yes | yes | yes | UTF-8, bytes, or a long as 8 little-endian bytes |
+//! | [`redisbloom`] | RedisBloom's `BF.*`: the chunks of a dump | yes | yes | yes | as given |
+//! | [`redisbloom_cuckoo`] | RedisBloom's `CF.*`: the chunks of a dump | yes | yes | yes | as given |
+//! | [`bloomfilter_crate`] | the crate `bloomfilter`, of which valkey-bloom's are made | yes | yes | yes | as given |
 //!
 //! ```
 //! use mayhap::bits::Bytes;
@@ -40,14 +43,27 @@ use crate::wire::Frame;
 
 mod big_endian;
 mod bloom;
+pub mod bloomfilter_crate;
 pub mod dcso;
 pub mod go;
 pub mod guava;
+pub mod redis_dump;
+pub mod redisbloom;
+pub mod redisbloom_cuckoo;
 pub mod spark;
 
 /// Every format, in the order in which lists show them. Each is in its own file.
-pub static FORMATS: &[&Format] =
-    &[&guava::FORMAT, &go::FORMAT, &go::JSON, &go::GOB, &dcso::FORMAT, &spark::FORMAT];
+pub static FORMATS: &[&Format] = &[
+    &guava::FORMAT,
+    &go::FORMAT,
+    &go::JSON,
+    &go::GOB,
+    &dcso::FORMAT,
+    &spark::FORMAT,
+    &redisbloom::FORMAT,
+    &redisbloom_cuckoo::FORMAT,
+    &bloomfilter_crate::FORMAT,
+];
 
 /// A foreign format: what a file of it can be made into, and what can be made into one.
 #[derive(Debug)]
@@ -346,6 +362,8 @@ pub(crate) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyF
         | Probing::Spark2
         | Probing::BloomfilterCrate
         | Probing::Rbloom => bloom::decode(frame, hashing),
+        Probing::RedisBloom => redisbloom::decode(frame, hashing),
+        Probing::RedisBloomCuckoo => redisbloom_cuckoo::decode(frame, hashing),
         _ => Err(DecodeError::Probing { found }),
     }
 }
