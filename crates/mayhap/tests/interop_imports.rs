@@ -66,7 +66,7 @@ fn parquet_filters_are_sized_as_pyarrow_does() {
         assert_eq!(write("sbbf", &*made), golden.read(golden.text("sbbf_file")), "{name}");
         assert_eq!(made.report().inserted, Some(golden.number("inserted_first")));
     }
-    let refused = interop::format("sbbf").unwrap().make(&Making::new(1 << 40, 0.01)).unwrap_err();
+    let refused = interop::format("sbbf").unwrap().make(&Making::new(1 << 40, 0.01)).err().unwrap();
     assert!(refused.to_string().contains("1073741824"), "{refused}");
 }
 
@@ -129,7 +129,8 @@ fn hostile_parquet_filters_are_errors() {
         let error = default_error("sbbf", &[b"\x15", length, rest, bits].concat());
         assert!(error.to_string().contains(said), "{error}");
     }
-    for (place, field) in [(0, "field of the length"), (4, "algorithm"), (9, "hash function"), (13, "compression")]
+    for (place, field) in
+        [(0, "field of the length"), (4, "algorithm"), (9, "hash function"), (13, "compression")]
     {
         let error = default_error("sbbf", &with(&file, place, [0x2c]));
         assert!(error.to_string().starts_with(field), "{error}");
@@ -205,7 +206,8 @@ fn hostile_fastfilter_files_are_errors() {
     }
     let fuse = Golden::new("fastfilter", "fuse8-str").file();
     let whole = |keys: u32, segment: u32, segments: u32, first: u32, places: u32| {
-        let fields: Vec<u8> = [keys, segment, segments, first, places].into_iter().flat_map(u32::to_le_bytes).collect();
+        let fields: Vec<u8> =
+            [keys, segment, segments, first, places].into_iter().flat_map(u32::to_le_bytes).collect();
         [&fuse[..8], &fields, &fuse[28..]].concat()
     };
     assert_eq!(whole(1000, 128, 9, 1152, 1408), fuse);
@@ -275,7 +277,13 @@ fn a_pybloom_live_file_of_old_is_hashed_by_md5_where_it_says_so() {
 
 #[test]
 fn an_empty_scalable_file_of_pybloom_live_has_no_layer() {
-    let file = [&2u32.to_le_bytes()[..], &0.9f64.to_le_bytes(), &100u64.to_le_bytes(), &0.01f64.to_le_bytes(), &[0; 4]];
+    let file = [
+        &2u32.to_le_bytes()[..],
+        &0.9f64.to_le_bytes(),
+        &100u64.to_le_bytes(),
+        &0.01f64.to_le_bytes(),
+        &[0; 4],
+    ];
     let filter = read("pybloom-live", file.concat(), &Reading::default());
     assert!(!filter.contains(b"key") && filter.layers().is_empty());
     assert_eq!((filter.report().bits, filter.report().fpr_now, filter.report().fill), (0, 0.0, 0.0));
@@ -297,7 +305,10 @@ fn hostile_pybloom_live_files_are_errors() {
         (with(&plain, 8, 0u64.to_le_bytes()), "probes is 0"),
         (with(&plain, 8, 1075u64.to_le_bytes()), "probes is 1075"),
         (with(&plain, 16, 0u64.to_le_bytes()), "bits of a slice is 0"),
-        (with(&plain, 16, (1u64 << 60).to_le_bytes()), "bits takes 1008806316530991104 bytes, 1199 are there"),
+        (
+            with(&plain, 16, (1u64 << 60).to_le_bytes()),
+            "bits takes 1008806316530991104 bytes, 1199 are there",
+        ),
         (with(&plain, 16, u64::MAX.to_le_bytes()), "bits of a slice is 18446744073709551615"),
         (with(&plain, 24, 0u64.to_le_bytes()), "capacity is 0"),
         (with(&plain, 1238, [0xff]), "end of the bits should be zero"),
@@ -305,8 +316,14 @@ fn hostile_pybloom_live_files_are_errors() {
         (with(&scalable, 4, 1.5f64.to_le_bytes()), "tightening is"),
         (with(&scalable, 12, 0u64.to_le_bytes()), "capacity is 0"),
         (with(&scalable, 20, nan), "rate is"),
-        (with(&scalable, 28, u32::MAX.to_le_bytes()), "lengths of the layers takes 34359738360 bytes, 2128 are there"),
-        (with(&scalable, 32, (1u64 << 60).to_le_bytes()), "layer takes 1152921504606846976 bytes, 2096 are there"),
+        (
+            with(&scalable, 28, u32::MAX.to_le_bytes()),
+            "lengths of the layers takes 34359738360 bytes, 2128 are there",
+        ),
+        (
+            with(&scalable, 32, (1u64 << 60).to_le_bytes()),
+            "layer takes 1152921504606846976 bytes, 2096 are there",
+        ),
         (with(&scalable, 32, 163u64.to_le_bytes()), "bits takes 124 bytes, 123 are there"),
         ([&scalable[..], b"\0"].concat(), "1 bytes follow the end"),
         ([&plain[..], b"\0"].concat(), "1 bytes follow the end"),
@@ -330,7 +347,9 @@ fn pyprobables_files_are_read_and_answer_as_pyprobables_does() {
         if name == "pp-expanding" {
             assert_eq!(filter.family().name, "scalable");
             assert_eq!(filter.layers().len() as u64, golden.number("expansions") + 1);
-            assert_eq!((report.capacity, report.inserted), (1200, Some(932)));
+            // Some seemed to be in already, and were not taken.
+            assert_eq!(filter.layers().iter().map(|layer| layer.keys).sum::<u64>(), 984);
+            assert_eq!((report.capacity, report.inserted), (1200, Some(1000)));
         } else {
             assert_eq!(filter.family().name, "bloom");
             assert_eq!(report.bits, golden.number("number_bits"));
@@ -363,7 +382,7 @@ fn hostile_pyprobables_files_are_errors() {
         (with(&plain, footer, 0u64.to_le_bytes()), "capacity is 0"),
         (with(&plain, footer, (1u64 << 60).to_le_bytes()), "capacity is 1152921504606846976"),
         (with(&plain, footer, 1001u64.to_le_bytes()), "bits takes 1200 bytes, 1199 are there"),
-        (with(&plain, footer, 999u64.to_le_bytes()), "1 bytes follow the end"),
+        (with(&plain, footer, 999u64.to_le_bytes()), "2 bytes follow the end"),
         (with(&plain, footer + 16, f32::NAN.to_le_bytes()), "rate is"),
         (with(&plain, footer + 16, (-0.5f32).to_le_bytes()), "rate is"),
         (with(&plain, footer + 16, 1f32.to_le_bytes()), "rate is"),
@@ -490,18 +509,12 @@ fn hostile_roaring_files_are_errors() {
     for (changed, said) in [
         (with(&file, 4, u32::MAX.to_le_bytes()), "containers is 4294967295"),
         (with(&file, 4, 65_536u32.to_le_bytes()), "descriptions takes 262144 bytes"),
-        (with(&file, end - 2, [0, 0]), ""),
         (file[..end - 1].to_vec(), "container takes 2 bytes, 1 are there"),
         ([&file[..], b"\0"].concat(), "1 bytes follow the end"),
         ((1u64 << 60).to_le_bytes().to_vec(), "high half takes 4 bytes, 0 are there"),
         ([&1u64.to_le_bytes()[..], &[0; 12]].concat(), "cookie is 0"),
         (Vec::new(), "number of sets takes 8 bytes, 0 are there"),
     ] {
-        if said.is_empty() {
-            // Another value, and no harm.
-            read("roaring", changed, &Reading::default());
-            continue;
-        }
         let error = default_error("roaring", &changed);
         assert!(error.to_string().contains(said), "{said}: {error}");
     }

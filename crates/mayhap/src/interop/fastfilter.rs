@@ -225,7 +225,9 @@ impl FastFilter {
         let places = self.parsed.places_of(hash).map(|place| place as usize);
         let fingerprint = hash ^ hash >> 32;
         match self.parsed.width {
-            Width::Eight => places.iter().fold(fingerprint as u8, |xor, &place| xor ^ fingerprints[place]) == 0,
+            Width::Eight => {
+                places.iter().fold(fingerprint as u8, |xor, &place| xor ^ fingerprints[place]) == 0
+            }
             Width::Sixteen => {
                 let (fingerprints, _) = fingerprints.as_chunks();
                 let at = |place: usize| u16::from_le_bytes(fingerprints[place]);

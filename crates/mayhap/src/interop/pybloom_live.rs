@@ -136,7 +136,8 @@ fn read(file: Bytes, short: HashFunction) -> Result<Frozen<Salted>, DecodeError>
     let Parsed { is_stack, fpr, layers } = parse(file.as_slice())?;
     let hashes = layers.iter().map(|layer| SliceHash::of(layer, short)).collect();
     let (hashing, rule) = (ForeignHash::Salted, Salted { short, hashes });
-    Ok(Frozen { file, layers, is_stack, fpr_asked: fpr, hashing, rule })
+    let inserted = layers.iter().fold(0, |keys: u64, layer| keys.saturating_add(layer.keys));
+    Ok(Frozen { file, layers, is_stack, inserted, fpr_asked: fpr, hashing, rule })
 }
 
 /// A hash function that is long enough for all slices of a layer, or as long as there is one.

@@ -110,11 +110,7 @@ fn behind_set(bytes: &[u8]) -> Result<&[u8], DecodeError> {
     Ok(rest)
 }
 
-fn part<'a>(
-    rest: &'a [u8],
-    field: &'static str,
-    length: usize,
-) -> Result<(&'a [u8], &'a [u8]), DecodeError> {
+fn part<'a>(rest: &'a [u8], field: &'static str, length: usize) -> Result<(&'a [u8], &'a [u8]), DecodeError> {
     let (needed, available) = (length as u64, rest.len() as u64);
     rest.split_at_checked(length).ok_or(DecodeError::Truncated { field, needed, available })
 }
@@ -129,7 +125,9 @@ fn read(bytes: &[u8]) -> Result<RoaringTreemap, DecodeError> {
     for _ in 0..fields.u64("number of sets")? {
         let high = fields.u32("high half")?;
         if sets.last().is_some_and(|&(before, _)| before >= high) {
-            return Err(DecodeError::Payload { problem: "the sets of a 64-bit roaring bitmap are not in order" });
+            return Err(DecodeError::Payload {
+                problem: "the sets of a 64-bit roaring bitmap are not in order",
+            });
         }
         let set = read_set(fields.rest())?;
         fields = Fields::new(behind_set(fields.rest())?);
