@@ -83,11 +83,18 @@ impl Peer {
 }
 
 impl Shape {
-    /// Of a file that tells neither how many keys it was made for nor at which rate: with so many keys that half of its
-    /// bits are set, it has the best rate for its probes.
+    /// Of a file that tells neither how many keys it was made for nor at which rate: the most keys for which its program
+    /// would have chosen so many probes, and the rate that it has with them. So nobody is told that it is too full who does
+    /// not know that it is not.
     pub(super) fn told_nothing(bits: u64, probes: u32, hashing: ForeignHash, probing: Probing) -> Self {
-        let capacity = (bits as f64 * core::f64::consts::LN_2 / f64::from(probes)) as u64;
-        let capacity = capacity.max(1);
+        // The best number of probes is rounded up, down, or to the nearest.
+        let rounding = match hashing {
+            ForeignHash::Murmur3Twice => 1.0,
+            ForeignHash::Sha256 => 0.0,
+            _ => 0.5,
+        };
+        let best = (f64::from(probes) - rounding).max(0.5);
+        let capacity = ((bits as f64 * core::f64::consts::LN_2 / best) as u64).max(1);
         let fpr_asked = math::bloom_fpr(bits, capacity as f64, probes);
         Self { bits, probes, hashing, probing, capacity, fpr_asked }
     }
@@ -391,7 +398,13 @@ pub(super) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyF
         }
         (Probing::Spark1, H::Spark { seed: 0 } | H::SparkSql { seed: 0 })
         | (Probing::Spark2, H::Spark { .. } | H::SparkSql { .. }) => Peer::Spark,
-        (Probing::BloomfilterCrate, H::SipTwice) => Peer::Crate { seed: fields.bytes("seed")? },
+        (Probing::BloomfilterCrate, H::SipTwice) => {
+            // Its own file has whole bytes.
+            if !bits.is_multiple_of(8) {
+                return Err(DecodeError::Value { field: "bits", found: bits });
+            }
+            Peer::Crate { seed: fields.bytes("seed")? }
+        }
         (Probing::Rbloom, H::Sha256) => Peer::Rbloom,
         _ => return Err(unfit(frame)),
     };

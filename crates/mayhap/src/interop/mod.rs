@@ -11,6 +11,9 @@
 //! | [`go`] | bits-and-blooms: binary, JSON, gob | yes | yes | yes | as given |
 //! | [`dcso`] | DCSO's bloom, also in gzip | yes | yes | yes | as given |
 //! | [`spark`] | Spark's sketch, versions 1 and 2 | yes | yes | yes | UTF-8, bytes, or a long as 8 little-endian bytes |
+//! | [`redisbloom`] | RedisBloom's `BF.*`: the chunks of a dump | yes | yes | yes | as given |
+//! | [`redisbloom_cuckoo`] | RedisBloom's `CF.*`: the chunks of a dump | yes | yes | yes | as given |
+//! | [`bloomfilter_crate`] | the crate `bloomfilter`, of which valkey-bloom's are made | yes | yes | yes | as given |
 //! | [`sbbf`] | Parquet's split-block filter, cut out | yes | yes | yes | the value in PLAIN encoding, without a length |
 //! | [`fastfilter`] | FastFilter: xor8, xor16, fuse8, fuse16 | yes | – | – | 8 little-endian bytes, or text through XXH64 |
 //! | [`pybloom_live`] | pybloom-live, plain and scalable | yes | – | – | UTF-8 |
@@ -46,6 +49,7 @@ use crate::wire::Frame;
 
 mod big_endian;
 mod bloom;
+pub mod bloomfilter_crate;
 pub mod dcso;
 pub mod fastfilter;
 mod frozen;
@@ -54,6 +58,9 @@ pub mod guava;
 pub mod pybloom_live;
 pub mod pyprobables;
 pub mod rbloom;
+pub mod redis_dump;
+pub mod redisbloom;
+pub mod redisbloom_cuckoo;
 pub mod roaring;
 pub mod sbbf;
 pub mod spark;
@@ -66,6 +73,9 @@ pub static FORMATS: &[&Format] = &[
     &go::GOB,
     &dcso::FORMAT,
     &spark::FORMAT,
+    &redisbloom::FORMAT,
+    &redisbloom_cuckoo::FORMAT,
+    &bloomfilter_crate::FORMAT,
     &sbbf::FORMAT,
     &fastfilter::XOR8,
     &fastfilter::XOR16,
@@ -392,6 +402,8 @@ pub(crate) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyF
         | Probing::Spark2
         | Probing::BloomfilterCrate
         | Probing::Rbloom => bloom::decode(frame, hashing),
+        Probing::RedisBloom => redisbloom::decode(frame, hashing),
+        Probing::RedisBloomCuckoo => redisbloom_cuckoo::decode(frame, hashing),
         Probing::Sbbf => sbbf::decode(frame, hashing),
         Probing::Xor | Probing::FastFilterFuse => fastfilter::decode(frame, hashing),
         Probing::PybloomLive => pybloom_live::decode(frame, hashing),
