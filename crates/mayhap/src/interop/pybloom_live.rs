@@ -224,8 +224,9 @@ impl SliceHash {
             salted.extend_from_slice(salt);
             salted.extend_from_slice(key);
             let (hash, length) = self.function.hash(&salted);
-            // The last hash may be longer than there are slices left.
-            slices.by_ref().zip(hash[..length].chunks(self.chunk)).all(|(slice, chunk)| {
+            // The last hash may be longer than there are slices left. Chunks come first: who runs out first must not have
+            // taken one of the others.
+            hash[..length].chunks(self.chunk).zip(slices.by_ref()).all(|(chunk, slice)| {
                 let mut number = [0; 8];
                 number[..chunk.len()].copy_from_slice(chunk);
                 layer.is_set(file, slice * self.slice + u64::from_le_bytes(number) % self.slice)
