@@ -10,15 +10,14 @@
 //! ```
 //!
 //! With `h` the XXH64 of a value and `z` blocks, the block is `((h >> 32) z) >> 32`, and the low half of `h` sets one bit in
-//! each word, as in our own layout `fastest`. That one chooses the block by all 64 bits, so that the two are strangers unless
-//! `z` is a power of two.
+//! each word, as in our own layout `fastest`; but that one hashes otherwise, and chooses the block by all 64 bits.
 //!
 //! A key is what Parquet's PLAIN encoding makes of a value, without a length: bytes as they are, INT32 as 4 and INT64 as 8
 //! little-endian bytes, floating-point numbers as their bits.
 //!
-//! The header does not tell how many values it was made for. A writer may give any number of blocks; both that are known
-//! take powers of two. One filter is folded to a divisor of its blocks by the OR of neighbours, and is then the one that
-//! would have been made so small.
+//! The header does not tell how many values it was made for. Writers take powers of two, and the format any number of
+//! blocks. A filter is folded to a divisor of its blocks by the OR of neighbours, and is then the one that would have been
+//! made so small.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
