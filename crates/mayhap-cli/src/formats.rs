@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use mayhap::bits::Bytes;
 use mayhap::interop::{self, FORMATS, Format, HashRule, Keys, Reading, dcso};
-use mayhap::{AnyFilter, Secret};
+use mayhap::{AnyFilter, DecodeError, Secret};
 use mayhap_store::{Access, Checked, Opened, UpdateError, read_bytes, update, update_bytes, write_bytes};
 
 use crate::keys::Kind;
@@ -127,22 +127,15 @@ impl FormatArgs {
         if self.column.is_some() {
             return Ok(FileFormat::Parquet);
         }
-        let mut start = [0; 4];
-        // What is no regular file can be read once. What cannot be read is told by whoever opens it.
-        let is_known =
-            path.is_file() && File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok());
-        if !is_known || start == *b"MYHP" {
-            return Ok(FileFormat::Mayhap);
-        }
-        if start == *b"PAR1" {
-            return Ok(FileFormat::Parquet);
-        }
-        match interop::recognise(read_bytes(path, Access::Map)?.as_slice()) {
-            Ok(format) => Ok(FileFormat::Foreign(format)),
-            // The error will be that it is no mayhap file.
-            Err(unknown) if unknown.candidates.is_empty() => Ok(FileFormat::Mayhap),
-            Err(unknown) => Err(anyhow!("{}: {unknown} with --format", path.display())),
-        }
+        // What cannot be read is told by whoever opens it.
+        let Some(start) = start_of(path) else { return Ok(FileFormat::Mayhap) };
+        shown(path, start)?.ok_or_else(|| {
+            let unknown = DecodeError::Magic { found: start };
+            anyhow!(
+                "{}: {unknown}; if another program wrote it, name its format with --format",
+                path.display()
+            )
+        })
     }
 
     /// Opens a file that is not ours, to be asked for keys of a kind.
@@ -160,11 +153,47 @@ impl FormatArgs {
             FileFormat::Mayhap => bail!("{}: a mayhap file is opened as one", path.display()),
             FileFormat::Parquet => parquet_file::open(path, self.column.as_deref(), kind)?,
             FileFormat::Foreign(format) => {
+                must_leave_open(format, self.hash).with_context(|| path.display().to_string())?;
                 let bytes = read_bytes(path, access)?;
                 read(path, format, bytes, &reading(kind.unwrap_or_default(), self.hash))?
             }
         };
         Ok(Opened { filter, checked: Checked::Nothing, metadata: None, key_id: None })
+    }
+}
+
+/// The first bytes of a regular file: what is none can be read once.
+pub(crate) fn start_of(path: &Path) -> Option<[u8; 4]> {
+    let mut start = [0; 4];
+    let is_read =
+        path.is_file() && File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok());
+    is_read.then_some(start)
+}
+
+/// The format that the bytes of a file leave, if there is one; an error if there are several.
+pub(crate) fn shown(path: &Path, start: [u8; 4]) -> Result<Option<FileFormat>> {
+    match &start {
+        b"MYHP" => return Ok(Some(FileFormat::Mayhap)),
+        b"PAR1" => return Ok(Some(FileFormat::Parquet)),
+        _ => {}
+    }
+    match interop::recognise(read_bytes(path, Access::Map)?.as_slice()) {
+        Ok(format) => Ok(Some(FileFormat::Foreign(format))),
+        Err(unknown) if unknown.candidates.is_empty() => Ok(None),
+        Err(unknown) => Err(anyhow!("{}: {unknown} with --format", path.display())),
+    }
+}
+
+/// Refuses a hash function that has no place in a format, and would be ignored.
+pub(crate) fn must_leave_open(format: &Format, hash: Option<HashRule>) -> Result<()> {
+    match hash {
+        Some(hash) if hash.format() != format.name => bail!(
+            "--hash {} is for the format {}, and this one is {}; leave it out",
+            hash.name(),
+            hash.format(),
+            format.name
+        ),
+        _ => Ok(()),
     }
 }
 

@@ -69,7 +69,7 @@ fn messages_name_the_file_and_what_is_wrong() {
         ("info absent", format!("absent: cannot open: {absent}")),
         ("check f absent", format!("absent: cannot open: {absent}")),
         ("info empty", "empty: truncated: magic takes 4 bytes, 0 are there".into()),
-        ("info text", "text: not a mayhap file: it starts with \"hell\" instead of \"MYHP\"".into()),
+        ("info text", "text: not a mayhap file: it starts with \"hell\" instead of \"MYHP\"; if another program wrote it, name its format with --format".into()),
         ("info truncated", "truncated: truncated: payload takes 8 bytes, 7 are there".into()),
         ("info longer", "longer: 4 bytes follow the end of the filter".into()),
         ("info .", ".: cannot read: is a directory".into()),

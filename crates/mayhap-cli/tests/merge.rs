@@ -248,7 +248,7 @@ fn inputs_that_are_no_filters_are_named() {
         .mayhap("merge -o all one text")
         .run()
         .ends(2)
-        .says_only("mayhap: text: not a mayhap file: it starts with \"some\" instead of \"MYHP\"");
+        .says_only("mayhap: text: not a mayhap file: it starts with \"some\" instead of \"MYHP\"; if another program wrote it, name its format with --format");
     folder.mayhap("merge -o all absent one").run().ends(2).says("mayhap: absent: cannot open: ");
     assert!(!folder.path("all").exists());
 }

@@ -141,8 +141,8 @@ pub(crate) struct Args {
     /// bytes.
     #[arg(long, value_name = "FILE")]
     allow: Option<PathBuf>,
-    /// Build it by the rules of another program, in a file of ours: guava, go, dcso, spark, redisbloom, redisbloom-cuckoo or
-    /// bloomfilter-crate. `mayhap convert` makes the program's file of it
+    /// Build it by the rules of another program, in a file of ours: guava, go, dcso, spark, redisbloom, redisbloom-cuckoo,
+    /// bloomfilter-crate or sbbf. `mayhap convert` makes the program's file of it
     #[arg(
         long, value_name = "NAME", value_parser = formats::makeable, help_heading = "Files of other programs",
         conflicts_with_all = NOT_FOR_OTHERS
@@ -347,6 +347,18 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
         ..Making::new(args.capacity.unwrap_or(capacity.max(1)), args.fpr.unwrap_or(DEFAULT_FPR))
     };
     // Nonsense is refused before a long input is read.
+    formats::must_leave_open(format, args.hash)?;
+    let small = format.make(&Making { capacity: 1, ..making(1) });
+    if let (Some(FileFormat::Foreign(to)), Ok(small)) = (args.to, small)
+        && to.write(&*small).is_err()
+    {
+        return Err(anyhow!(
+            "--format {0} and --to {1}: a filter by the rules of {0} cannot become a file of the format {1}; leave \
+             --format out",
+            format.name,
+            to.name
+        ));
+    }
     let probe = format.make(&making(1000))?;
     check_kind(&args.output, &*probe, &args.keys)?;
     let selector = args.keys.selector_for(&*probe);

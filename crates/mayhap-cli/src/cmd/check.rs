@@ -1,7 +1,6 @@
 //! `mayhap check`: grep for keys.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -9,7 +8,7 @@ use mayhap::{AnyFilter, Digest, Hashing};
 
 use crate::args::{Common, KeyArgs, OpenArgs};
 use crate::cmd::add::check_kind;
-use crate::formats::{FileFormat, FormatArgs};
+use crate::formats::{shown, start_of};
 use crate::input::{Buffer, Chunk};
 use crate::keys::{Selector, is_asked_by_keys};
 use crate::{NO, YES, report};
@@ -78,12 +77,7 @@ impl Args {
 /// Whether a regular file starts as our filter files do, or is one of another program's by its structure. What cannot be
 /// read is told when it is read for its records.
 fn is_filter(path: &Path) -> bool {
-    let mut start = [0; 4];
-    let read = |mut file: File| file.read_exact(&mut start).is_ok();
-    if !path.is_file() || !File::open(path).is_ok_and(read) {
-        return false;
-    }
-    start == *b"MYHP" || !matches!(FormatArgs::default().of(path), Ok(FileFormat::Mayhap))
+    start_of(path).is_some_and(|start| !matches!(shown(path, start), Ok(None)))
 }
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {

@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// The format to write: mayhap, guava, go, go-json, go-gob, dcso (in gzip if OUTPUT ends in .gz), spark, redisbloom,
-    /// redisbloom-cuckoo, bloomfilter-crate, sbbf, roaring
+    /// redisbloom-cuckoo, bloomfilter-crate, sbbf, rbloom, roaring
     #[arg(long, value_name = "NAME", value_parser = formats::writable)]
     to: FileFormat,
     /// What its keys are, where a program tells kinds apart and its file does not

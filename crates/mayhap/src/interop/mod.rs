@@ -165,6 +165,16 @@ impl HashRule {
             Self::Md5 => "md5",
         }
     }
+
+    /// The name of the format whose files leave it open.
+    #[must_use]
+    pub fn format(self) -> &'static str {
+        match self {
+            Self::Sha256 => rbloom::FORMAT.name,
+            Self::Xxh64 => spark::FORMAT.name,
+            Self::Md5 => pybloom_live::FORMAT.name,
+        }
+    }
 }
 
 /// What an empty filter of a foreign rule is to be.
