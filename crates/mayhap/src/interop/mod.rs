@@ -15,6 +15,7 @@
 //! | [`redisbloom_cuckoo`] | RedisBloom's `CF.*`: the chunks of a dump | yes | yes | yes | as given |
 //! | [`bloomfilter_crate`] | the crate `bloomfilter`, of which valkey-bloom's are made | yes | yes | yes | as given |
 //! | [`sbbf`] | Parquet's split-block filter, cut out | yes | yes | yes | the value in PLAIN encoding, without a length |
+//! | [`row_groups`] | the filters of a column of a Parquet file, whose bytes somebody reads | yes | – | – | the same |
 //! | [`fastfilter`] | FastFilter: xor8, xor16, fuse8, fuse16 | yes | – | – | 8 little-endian bytes, or text through XXH64 |
 //! | [`pybloom_live`] | pybloom-live, plain and scalable | yes | – | – | UTF-8 |
 //! | [`pyprobables`] | pyprobables, plain and expanding | yes | – | – | UTF-8, or bytes |
@@ -62,6 +63,7 @@ pub mod redis_dump;
 pub mod redisbloom;
 pub mod redisbloom_cuckoo;
 pub mod roaring;
+pub mod row_groups;
 pub mod sbbf;
 pub mod spark;
 
@@ -97,10 +99,17 @@ pub struct Format {
     /// Whether bytes are of this form, as far as their structure tells: lengths, ranges, what must be zero. Looks at little
     /// of them, since it is asked of every file. Never, if a file of the form has no structure to speak of.
     fits: fn(&[u8]) -> bool,
-    read: fn(Bytes, &Reading) -> Result<Box<dyn AnyFilter>, DecodeError>,
-    write: Option<fn(&dyn AnyFilter) -> Option<Vec<u8>>>,
-    make: Option<fn(&Making) -> Result<Box<dyn AnyFilter>, SpecError>>,
+    read: Read,
+    write: Option<Write>,
+    make: Option<Make>,
 }
+
+/// Makes a filter of a file.
+type Read = fn(Bytes, &Reading) -> Result<Box<dyn AnyFilter>, DecodeError>;
+/// Makes a file of a filter, if it is one of the format's.
+type Write = fn(&dyn AnyFilter) -> Option<Vec<u8>>;
+/// Makes an empty filter of what was asked for.
+type Make = fn(&Making) -> Result<Box<dyn AnyFilter>, SpecError>;
 
 impl PartialEq for Format {
     fn eq(&self, other: &Self) -> bool {
@@ -404,6 +413,9 @@ pub(crate) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyF
         | Probing::Rbloom => bloom::decode(frame, hashing),
         Probing::RedisBloom => redisbloom::decode(frame, hashing),
         Probing::RedisBloomCuckoo => redisbloom_cuckoo::decode(frame, hashing),
+        Probing::Sbbf if frame.header.family == crate::filters::scalable::FAMILY.id => {
+            row_groups::decode(frame, hashing)
+        }
         Probing::Sbbf => sbbf::decode(frame, hashing),
         Probing::Xor | Probing::FastFilterFuse => fastfilter::decode(frame, hashing),
         Probing::PybloomLive => pybloom_live::decode(frame, hashing),
