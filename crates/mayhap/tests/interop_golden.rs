@@ -85,6 +85,19 @@ fn crafted_parameters_never_panic_nor_allocate_the_world() {
     }
 }
 
+/// The modulus of Guava and Spark is the number of all bits: a file of ours with another one would become a file of theirs
+/// with other answers.
+#[test]
+fn a_modulus_that_a_programs_own_file_cannot_have_is_refused() {
+    for (name, bits) in [("guava-64", 63), ("guava-32", 3775), ("spark-1", 5759), ("rbloom", 4361)] {
+        let mut file = golden(name);
+        file[96..104].copy_from_slice(&u64::to_le_bytes(bits));
+        let low = file[96];
+        let error = open(with_header_byte(&file, 96, low).into(), None).err();
+        assert_eq!(error, Some(DecodeError::Value { field: "bits", found: bits }), "{name}");
+    }
+}
+
 /// Exceptions are told from other keys by digests, which the hash functions of others are too weak for.
 #[test]
 fn filters_of_other_programs_have_no_exceptions() {
