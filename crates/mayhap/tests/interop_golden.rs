@@ -47,7 +47,11 @@ fn headers_that_do_not_belong_together_are_refused() {
             for value in values.filter(|&value| value != file[place]) {
                 let Ok(filter) = open(with_header_byte(&file, place, value).into(), None) else { continue };
                 // What else it can be: the same bits under another rule that has the same parameters.
-                assert!(place != family || name == "row-groups", "{name}: family {value} instead of {}", file[place]);
+                assert!(
+                    place != family || name == "row-groups",
+                    "{name}: family {value} instead of {}",
+                    file[place]
+                );
                 let _ = (filter.contains(b"key"), filter.report());
             }
         }

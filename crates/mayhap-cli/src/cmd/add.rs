@@ -43,6 +43,12 @@ pub(crate) fn need(
     if can(&filter.can()) {
         return Ok(());
     }
+    if let Some(rule) = filter.rule() {
+        anyhow::bail!(
+            "{}: a filter by the rules of {rule} cannot {operation}; build one of ours from the keys",
+            path.display()
+        );
+    }
     let others: Vec<_> =
         FAMILIES.iter().filter(|family| can(&family.can)).map(|family| family.name).collect();
     let (path, error, others) = (path.display(), filter.unsupported(operation), others.join(" or "));
@@ -97,8 +103,7 @@ pub(crate) fn ready_for(
     match format {
         FileFormat::Foreign(format) if format.writes() => need(path, &*filter, operation, can)?,
         FileFormat::Foreign(_) | FileFormat::Parquet => anyhow::bail!(
-            "{}: files of the format {} are only read; what `mayhap convert --to mayhap` makes of one is asked faster, and \
-             changes no more than it",
+            "{}: files of the format {} are only read; build a filter of ours from the keys",
             path.display(),
             format.name()
         ),
