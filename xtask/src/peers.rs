@@ -47,7 +47,8 @@ static MODULES: &[(&str, &str)] = &[
     ("duckdb", "duckdb"),
     ("pybloom_live", "pybloom-live~=4.0"),
     ("probables", "pyprobables~=0.7"),
-    ("pyfusefilter", "pyfusefilter~=1.3"),
+    // It gives text to xxhash, which takes only bytes from version 4 on.
+    ("pyfusefilter", "pyfusefilter~=1.3 xxhash<4"),
     ("pyroaring", "pyroaring~=1.2"),
     ("rbloom", "rbloom~=1.5"),
 ];
@@ -138,7 +139,7 @@ impl Python {
         Command::new(self.folder.join("bin").join("python"))
     }
 
-    fn pip(&self, args: &[&str]) -> bool {
+    fn pip<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> bool {
         let quiet = ["-m", "pip", "--quiet", "--disable-pip-version-check"];
         succeeds(self.call().args(quiet).args(args))
     }
@@ -154,7 +155,8 @@ impl Python {
         for (_, package) in self.lacking() {
             println!("  installing with pip: {package}");
             // One by one: where one of them has no build for this machine, the others are still had.
-            if !self.pip(&["install", package]) {
+            let install = ["install"].into_iter().chain(package.split(' '));
+            if !self.pip(install) {
                 println!("  pip failed");
             }
         }
@@ -193,7 +195,16 @@ fn spark(folder: &Path, python: &Python) -> Option<String> {
     }
     println!("  fetching with pip: pyspark");
     let target = folder.display().to_string();
-    python.pip(&["download", "--no-deps", "--no-binary", "pyspark", "--dest", &target, "pyspark"]);
+    python.pip([
+        "download",
+        "--no-cache-dir",
+        "--no-deps",
+        "--no-binary",
+        "pyspark",
+        "--dest",
+        &target,
+        "pyspark",
+    ]);
     for package in files().iter().filter(|file| file.extension().is_some_and(|extension| extension == "gz")) {
         let wanted = ARCHIVES.map(|start| format!("*/jars/{start}*.jar"));
         let unpack = ["--strip-components=3", "--wildcards", "-C", &target, "-xzf"];
