@@ -122,21 +122,19 @@ class Pyfusefilter:
 
 
 class Pyroaring:
-    """KIND is u32, or u64 for the form with 64 bits."""
-
-    @staticmethod
-    def family(kind):
-        import pyroaring
-
-        return pyroaring.BitMap64 if kind == "u64" else pyroaring.BitMap
+    """An exact set of numbers below 2^32. There is one KIND."""
 
     def make(self, file, capacity, fpr, kind, keys):
+        import pyroaring
+
         with open(file, "wb") as out:
-            out.write(self.family(kind)(int(key) for key in keys).serialize())
+            out.write(pyroaring.BitMap(int(key) for key in keys).serialize())
 
     def ask(self, file, kind, keys):
+        import pyroaring
+
         with open(file, "rb") as written:
-            opened = self.family(kind).deserialize(written.read())
+            opened = pyroaring.BitMap.deserialize(written.read())
         return [int(key) in opened for key in keys]
 
 
