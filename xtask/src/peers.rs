@@ -41,9 +41,11 @@ static PACKAGES: &[Package] = &[
     },
 ];
 
-/// Python modules, and the packages that have them. The versions are those whose files do not differ from
-/// the golden files in hash or layout.
-static MODULES: &[(&str, &str)] = &[
+/// A Python module, and the packages that it takes, separated by spaces.
+type Module = (&'static str, &'static str);
+
+/// The versions are those that made the golden files: later ones may hash otherwise.
+static MODULES: &[Module] = &[
     ("duckdb", "duckdb"),
     ("pybloom_live", "pybloom-live~=4.0"),
     ("probables", "pyprobables~=0.7"),
@@ -82,13 +84,8 @@ fn ensure(root: &Path, with_spark: bool) -> Result<(), String> {
     if missing.is_empty() {
         println!("  every peer is here");
     }
-    match verdict(&missing, env::var_os("CI").is_some_and(|value| !value.is_empty())) {
-        Ok(notes) => {
-            print!("{notes}");
-            Ok(())
-        }
-        Err(problem) => Err(problem),
-    }
+    let in_ci = env::var_os("CI").is_some_and(|value| !value.is_empty());
+    verdict(&missing, in_ci).map(|notes| print!("{notes}"))
 }
 
 /// What it means that some peers are missing: a note outside CI, an error in it.
@@ -113,19 +110,17 @@ fn packages() -> Vec<String> {
     } else {
         println!("  installing with apt-get: {}", names.join(" "));
         // Lists that are there are mostly good enough, and asking for new ones takes longer than some packages.
-        if !(apt(&["install"], &names) || apt(&["update"], &[]) && apt(&["install"], &names)) {
-            println!("  apt-get failed");
-        }
+        let _ = apt("install", &names) || apt("update", &[]) && apt("install", &names);
         "apt-get could not install it"
     };
     lacking().map(|Package { brings, name, .. }| format!("{brings} (package {name}): {way_out}")).collect()
 }
 
-fn apt(command: &[&str], names: &[&str]) -> bool {
+fn apt(command: &str, names: &[&str]) -> bool {
     let options =
         ["-qq", "-y", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0", "-o", "DPkg::Lock::Timeout=120"];
     let mut call = Command::new("apt-get");
-    call.env("DEBIAN_FRONTEND", "noninteractive").args(command).args(options).args(names);
+    call.env("DEBIAN_FRONTEND", "noninteractive").arg(command).args(options).args(names);
     succeeds(call.stdout(Stdio::null()))
 }
 
@@ -139,34 +134,38 @@ impl Python {
         Command::new(self.folder.join("bin").join("python"))
     }
 
-    fn pip<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> bool {
-        let quiet = ["-m", "pip", "--quiet", "--disable-pip-version-check"];
-        succeeds(self.call().args(quiet).args(args))
+    /// Runs pip, which says itself what is wrong; whether it helped is seen by what is there then.
+    fn pip<'a>(&self, args: impl IntoIterator<Item = &'a str>) {
+        let quiet = ["-m", "pip", "--quiet", "--disable-pip-version-check", "--retries", "2"];
+        succeeds(self.call().args(quiet).args(args));
     }
 
     /// Installs the modules, and says what is missing afterwards.
     fn modules(&self) -> Vec<String> {
-        if !succeeds(self.call().arg("--version").stdout(Stdio::null()).stderr(Stdio::null())) {
-            println!("  a virtual environment: {}", self.folder.display());
-            if !succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&self.folder)) {
-                println!("  python3 could not make it");
+        let missing = |why: &str, modules: &[&Module]| {
+            modules.iter().map(|(_, package)| format!("Python's {package}: {why}")).collect()
+        };
+        if !self.is_here() {
+            println!("  making a virtual environment: {}", self.folder.display());
+            let made = succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&self.folder));
+            if !made {
+                return missing("there is no virtual environment to put it in", &self.lacking());
             }
         }
         for (_, package) in self.lacking() {
             println!("  installing with pip: {package}");
             // One by one: where one of them has no build for this machine, the others are still had.
-            let install = ["install"].into_iter().chain(package.split(' '));
-            if !self.pip(install) {
-                println!("  pip failed");
-            }
+            self.pip(["install"].into_iter().chain(package.split(' ')));
         }
-        self.lacking()
-            .iter()
-            .map(|(_, package)| format!("Python's {package}: pip could not install it"))
-            .collect()
+        missing("pip could not install it", &self.lacking())
     }
 
-    fn lacking(&self) -> Vec<&'static (&'static str, &'static str)> {
+    /// Whether it was made, and to the end: pip is the last that it gets.
+    fn is_here(&self) -> bool {
+        succeeds(self.call().args(["-m", "pip", "--version"]).stdout(Stdio::null()).stderr(Stdio::null()))
+    }
+
+    fn lacking(&self) -> Vec<&'static Module> {
         let import = |module: &str| {
             let mut call = self.call();
             call.arg("-c").arg(format!("import {module}"));
@@ -195,22 +194,12 @@ fn spark(folder: &Path, python: &Python) -> Option<String> {
     }
     println!("  fetching with pip: pyspark");
     let target = folder.display().to_string();
-    python.pip([
-        "download",
-        "--no-cache-dir",
-        "--no-deps",
-        "--no-binary",
-        "pyspark",
-        "--dest",
-        &target,
-        "pyspark",
-    ]);
+    let download = "download --no-cache-dir --no-deps --no-binary pyspark pyspark>=4.1 --dest";
+    python.pip(download.split(' ').chain([&*target]));
     for package in files().iter().filter(|file| file.extension().is_some_and(|extension| extension == "gz")) {
         let wanted = ARCHIVES.map(|start| format!("*/jars/{start}*.jar"));
         let unpack = ["--strip-components=3", "--wildcards", "-C", &target, "-xzf"];
-        if !succeeds(Command::new("tar").args(unpack).arg(package).args(wanted)) {
-            println!("  tar failed");
-        }
+        succeeds(Command::new("tar").args(unpack).arg(package).args(wanted));
         if let Err(error) = fs::remove_file(package) {
             println!("  {}: {error}", package.display());
         }
