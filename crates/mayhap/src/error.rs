@@ -240,6 +240,25 @@ pub enum Mismatch {
         /// Which.
         area: u16,
     },
+    /// They follow the rules of different programs, or one of them follows ours.
+    Rule {
+        /// The one that was to change.
+        ours: &'static str,
+        /// The one that was to be merged into it.
+        theirs: &'static str,
+    },
+    /// They find positions by different rules of one program.
+    Probing {
+        /// The one that was to change.
+        ours: &'static str,
+        /// The one that was to be merged into it.
+        theirs: &'static str,
+    },
+    /// They differ in something that only their program knows.
+    PeerField {
+        /// In what.
+        field: &'static str,
+    },
     /// They have different numbers of slots, and neither is the other doubled.
     Slots {
         /// The one that was to change.
@@ -311,6 +330,13 @@ impl fmt::Display for Mismatch {
                  same -n, or both without"
             ),
             Self::Hashing { ours, theirs } => write!(f, "hash functions differ: {ours} and {theirs}"),
+            Self::Rule { ours, theirs } => {
+                write!(f, "they follow the rules of different programs: {ours} and {theirs}")
+            }
+            Self::Probing { ours, theirs } => {
+                write!(f, "rules from digest to positions differ: {ours} and {theirs}")
+            }
+            Self::PeerField { field } => write!(f, "their {field} differ"),
             Self::Seed { ours, theirs } => write!(f, "seeds differ: {ours:016x} and {theirs:016x}"),
             Self::Exceptions { theirs } => write!(
                 f,
@@ -592,6 +618,23 @@ pub enum SpecError {
     },
     /// Growth or tightening was asked of a family that does not grow by layers.
     NoLayers,
+    /// A seed was asked of a program that has none.
+    NoSeed {
+        /// What was asked.
+        asked: u64,
+    },
+    /// Filters of another program are read, but not made.
+    OnlyRead {
+        /// The format.
+        format: &'static str,
+    },
+    /// Another program refuses to make a filter of no bits.
+    NoBits {
+        /// The capacity that was asked for.
+        capacity: u64,
+        /// The rate that was asked for.
+        fpr: f64,
+    },
     /// A windowed filter with so many slices for each key does not have so many generations.
     Generations {
         /// What was asked.
@@ -749,6 +792,17 @@ impl fmt::Display for SpecError {
             }
             Self::NoLayers => f.write_str(
                 "a growth or a tightening was asked for, and this family does not grow by layers; scalable does",
+            ),
+            Self::NoSeed { asked } => {
+                write!(f, "the seed {asked} was asked for, and filters of this format have none; leave it out")
+            }
+            Self::OnlyRead { format } => {
+                write!(f, "filters of the format {format} are read, and not made; build one of our own")
+            }
+            Self::NoBits { capacity, fpr } => write!(
+                f,
+                "for {capacity} keys at {} the format allows less than one bit; ask for more keys or a lower rate",
+                Rate(fpr)
             ),
             Self::Generations { asked, limit } => write!(
                 f,

@@ -62,10 +62,11 @@ use crate::wire::{EXCEPTIONS, Writer};
 ///
 /// All are kept where the filter can still change, since any change can make a false positive of a key that is none yet;
 /// of a filter that stays as it is, only those that it admits. An exact set denies them by itself and is left as it is.
+/// So is a filter by the rules of another program, whose digests do not tell every key from every other.
 /// Calling it again adds to them; without keys it makes a filter that takes the exceptions of another in a merge.
 #[must_use]
 pub fn except(filter: Box<dyn AnyFilter>, keys: impl IntoIterator<Item = Digest>) -> Box<dyn AnyFilter> {
-    if filter.can().exact {
+    if filter.can().exact || filter.rule().is_some() {
         return filter;
     }
     let mut excepted = Excepted::of(filter);
@@ -158,7 +159,7 @@ impl Excepted {
 
 /// The filter of the bytes of a section: at least one digest, each above the one before.
 pub(crate) fn decode(filter: Box<dyn AnyFilter>, section: Bytes) -> Result<Box<dyn AnyFilter>, DecodeError> {
-    if filter.can().exact {
+    if filter.can().exact || filter.rule().is_some() {
         return Err(DecodeError::Section { found: EXCEPTIONS });
     }
     if section.is_empty() || !section.len().is_multiple_of(size_of::<Digest>()) {
@@ -343,6 +344,9 @@ impl Fold for Excepted {
 impl AnyFilter for Excepted {
     fn family(&self) -> &'static Family {
         self.filter.family()
+    }
+    fn rule(&self) -> Option<&'static str> {
+        self.filter.rule()
     }
     fn report(&self) -> Report {
         self.filter.report()

@@ -38,6 +38,11 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
         None
     }
 
+    /// Whose rules it follows, if it is another program's: see [`interop`](crate::interop).
+    fn rule(&self) -> Option<&'static str> {
+        None
+    }
+
     /// What this filter can do. Its family can do the same, unless that depends on how it counts.
     fn can(&self) -> Capabilities {
         self.family().can
@@ -125,6 +130,9 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
     }
 
     /// Asks for many keys by their bytes; appends one answer each.
+    ///
+    /// This and [`insert_keys`](AnyFilter::insert_keys) work for every filter that inserts at all. By digests, those of other
+    /// programs that need more than 128 bits of hash cannot be asked: they answer "perhaps" to every one.
     fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
         let hashing = self.hashing();
         for keys in keys.chunks(BATCH) {

@@ -13,6 +13,10 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 use crate::error::Mismatch;
 use crate::simd;
 
+pub(crate) mod foreign;
+
+pub use foreign::ForeignHash;
+
 /// A key after hashing: 128 bits, made once, at the edge. Filters never see key bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest {
@@ -219,6 +223,8 @@ pub enum Hashing {
     Keyed(Secret),
     /// No hash: the key is an integer and its own position. For exact sets of integers.
     Integer,
+    /// The hash function of another program, for its filters alone: see [`interop`](crate::interop).
+    Foreign(ForeignHash),
 }
 
 /// xxh3-128 of 8 bytes: the branch of the algorithm for 4 to 8 bytes, for exactly 8. [`simd`] has the same for
@@ -283,6 +289,7 @@ impl Hashing {
                 Ok(bytes) => Digest { a: u64::from_le_bytes(bytes), b: 0 },
                 Err(_) => Digest { a: 0, b: u64::MAX },
             },
+            Self::Foreign(hash) => hash.digest(key),
         }
     }
 
@@ -300,6 +307,7 @@ impl Hashing {
             Self::Xxh3 { seed } => xxh3_of_word::digest(word, xxh3_of_word::flip(*seed)),
             Self::Keyed(secret) => secret.digest(&word.to_le_bytes()),
             Self::Integer => Digest { a: word, b: 0 },
+            Self::Foreign(hash) => hash.digest(&word.to_le_bytes()),
         }
     }
 
@@ -317,6 +325,7 @@ impl Hashing {
             Self::Xxh3 { .. } => "xxh3-128",
             Self::Keyed(_) => "siphash-1-3-128",
             Self::Integer => "integer",
+            Self::Foreign(hash) => hash.name(),
         }
     }
 
@@ -326,7 +335,14 @@ impl Hashing {
         match self {
             Self::Xxh3 { seed } => Some(*seed),
             Self::Keyed(_) | Self::Integer => None,
+            Self::Foreign(hash) => hash.seed(),
         }
+    }
+
+    /// Whether keys are hashed as filters of our own need it: to 128 bits that look random.
+    #[must_use]
+    pub const fn is_our_own(&self) -> bool {
+        matches!(self, Self::Xxh3 { .. } | Self::Keyed(_))
     }
 
     /// Filters that hash differently share no bits: they must not be combined.
@@ -342,6 +358,10 @@ impl Hashing {
             (Self::Keyed(ours), Self::Keyed(theirs)) => {
                 Err(Mismatch::Secret { ours: ours.id(), theirs: theirs.id() })
             }
+            (Self::Foreign(ours), Self::Foreign(theirs)) if ours.name() == theirs.name() => {
+                let seed = |hash: &ForeignHash| hash.seed().unwrap_or(0);
+                Err(Mismatch::Seed { ours: seed(ours), theirs: seed(theirs) })
+            }
             _ => Err(Mismatch::Hashing { ours: self.name(), theirs: other.name() }),
         }
     }
@@ -353,6 +373,7 @@ impl Hashing {
             Self::Xxh3 { seed } => (id::XXH3, u128::from(*seed), 0),
             Self::Keyed(secret) => (id::KEYED, 0, secret.id()),
             Self::Integer => (id::INTEGER, 0, 0),
+            Self::Foreign(hash) => (hash.id(), hash.seed().unwrap_or(0).into(), 0),
         };
         StoredHashing { scheme, version: VERSION, seed, key_id }
     }
@@ -414,7 +435,12 @@ impl StoredHashing {
                 Some(secret) => Err(HashingProblem::SecretWrong { given: secret.id() }),
             },
             id::XXH3 | id::INTEGER | id::KEYED => Err(HashingProblem::Seed),
-            _ => Err(HashingProblem::Unknown),
+            scheme => {
+                let hash = ForeignHash::from_id(scheme).ok_or(HashingProblem::Unknown)?;
+                let seed = u32::try_from(self.seed).ok().filter(|_| self.key_id == 0);
+                let hash = seed.and_then(|seed| hash.with_seed(seed)).ok_or(HashingProblem::Seed)?;
+                Ok(Hashing::Foreign(hash))
+            }
         }
     }
 }
@@ -507,7 +533,11 @@ mod tests {
     #[test]
     fn stored_hashing_comes_back() {
         let secret = Secret::new([9; 16]);
-        for hashing in [Hashing::Xxh3 { seed: u64::MAX }, Hashing::Keyed(secret), Hashing::Integer] {
+        let spark = Hashing::Foreign(ForeignHash::Spark { seed: -7 });
+        let murmur = Hashing::Foreign(ForeignHash::Murmur3);
+        for hashing in
+            [Hashing::Xxh3 { seed: u64::MAX }, Hashing::Keyed(secret), Hashing::Integer, spark, murmur]
+        {
             assert_eq!(hashing.stored().unlock(Some(&secret)), Ok(hashing));
         }
     }
@@ -531,5 +561,8 @@ mod tests {
         assert_eq!(stored(1, 2, 0, 0).unlock(None), Err(HashingProblem::Unknown));
         assert_eq!(stored(1, 1, 1 << 64, 0).unlock(None), Err(HashingProblem::Seed));
         assert_eq!(stored(3, 1, 1, 0).unlock(None), Err(HashingProblem::Seed));
+        assert_eq!(stored(32, 1, 1, 0).unlock(None), Err(HashingProblem::Seed));
+        assert_eq!(stored(35, 1, 1 << 32, 0).unlock(None), Err(HashingProblem::Seed));
+        assert_eq!(stored(35, 1, 0, 1).unlock(None), Err(HashingProblem::Seed));
     }
 }

@@ -63,7 +63,7 @@
 //!
 //! # Features
 //!
-//! - `std` (default): the family `roaring`, huge pages on Linux, detection of the processor's instructions. Without it
+//! - `std` (default): the family `roaring`, the formats of other programs ([`interop`]), huge pages on Linux, detection of the processor's instructions. Without it
 //!   the library needs `alloc` only.
 //! - `serde`: `Serialize` and `Deserialize` for [`Bloom`].
 #![no_std]
@@ -80,6 +80,8 @@ pub mod exceptions;
 pub mod family;
 pub mod filters;
 pub mod hash;
+#[cfg(feature = "std")]
+pub mod interop;
 #[doc(hidden)]
 pub mod limit;
 pub mod math;
@@ -116,7 +118,7 @@ pub use filters::spectral::Spectral;
 pub use filters::table::Table;
 pub use filters::universe::Universe;
 pub use filters::windowed::Windowed;
-pub use hash::{Digest, Hashing, Key, Secret};
+pub use hash::{Digest, ForeignHash, Hashing, Key, Secret};
 pub use probing::{Positions, positions};
 pub use registry::{family, open};
 pub use spec::{CountingRule, Layout, Plan, Spec};

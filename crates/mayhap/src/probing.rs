@@ -15,6 +15,8 @@
 use crate::hash::Digest;
 use crate::math::MAX_PROBES;
 
+pub(crate) mod foreign;
+
 /// 2^64 divided by the golden ratio, odd: spreads small integers over all 64 bits.
 pub(crate) const PHI: u64 = 0x9E37_79B9_7F4A_7C15;
 
@@ -53,6 +55,37 @@ pub enum Probing {
     Expanding,
     /// A line and a remainder, from the digest's first half; the family `table`.
     Table,
+    /// Guava's MURMUR128_MITZ_64. This one and those below are the rules of other programs:
+    /// [`interop`](crate::interop).
+    Guava64,
+    /// Guava's MURMUR128_MITZ_32.
+    Guava32,
+    /// Go's bits-and-blooms.
+    Go,
+    /// DCSO's bloom.
+    Dcso,
+    /// Spark's version 1.
+    Spark1,
+    /// Spark's version 2.
+    Spark2,
+    /// RedisBloom's Bloom filters.
+    RedisBloom,
+    /// RedisBloom's cuckoo filters.
+    RedisBloomCuckoo,
+    /// The crate `bloomfilter`.
+    BloomfilterCrate,
+    /// Parquet's split blocks.
+    Sbbf,
+    /// FastFilter's xor filters.
+    Xor,
+    /// FastFilter's binary fuse filters.
+    FastFilterFuse,
+    /// rbloom.
+    Rbloom,
+    /// pybloom-live.
+    PybloomLive,
+    /// pyprobables.
+    Pyprobables,
 }
 
 impl Probing {
@@ -75,6 +108,58 @@ impl Probing {
             Self::Stages => 19,
             Self::Expanding => 11,
             Self::Table => 20,
+            Self::Guava64 => 32,
+            Self::Guava32 => 33,
+            Self::Go => 34,
+            Self::Dcso => 35,
+            Self::Spark1 => 36,
+            Self::Spark2 => 37,
+            Self::RedisBloom => 38,
+            Self::RedisBloomCuckoo => 39,
+            Self::BloomfilterCrate => 40,
+            Self::Sbbf => 41,
+            Self::Xor => 42,
+            Self::FastFilterFuse => 43,
+            Self::Rbloom => 44,
+            Self::PybloomLive => 45,
+            Self::Pyprobables => 46,
+        }
+    }
+
+    /// The rule in a word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Scaled => "scaled",
+            Self::Line => "line",
+            Self::Split => "split",
+            Self::Dleft => "dleft",
+            Self::Cuckoo => "cuckoo",
+            Self::Layered => "layered",
+            Self::Sliced => "sliced",
+            Self::Shifting => "shifting",
+            Self::ShiftingAssociation => "shifting-association",
+            Self::Fuse => "fuse",
+            Self::Ribbon => "ribbon",
+            Self::Stages => "stages",
+            Self::Expanding => "expanding",
+            Self::Table => "table",
+            Self::Guava64 => "guava-mitz-64",
+            Self::Guava32 => "guava-mitz-32",
+            Self::Go => "go",
+            Self::Dcso => "dcso",
+            Self::Spark1 => "spark-v1",
+            Self::Spark2 => "spark-v2",
+            Self::RedisBloom => "redisbloom",
+            Self::RedisBloomCuckoo => "redisbloom-cuckoo",
+            Self::BloomfilterCrate => "bloomfilter-crate",
+            Self::Sbbf => "sbbf",
+            Self::Xor => "xor",
+            Self::FastFilterFuse => "fastfilter-fuse",
+            Self::Rbloom => "rbloom",
+            Self::PybloomLive => "pybloom-live",
+            Self::Pyprobables => "pyprobables",
         }
     }
 
@@ -97,6 +182,21 @@ impl Probing {
             19 => Some(Self::Stages),
             11 => Some(Self::Expanding),
             20 => Some(Self::Table),
+            32 => Some(Self::Guava64),
+            33 => Some(Self::Guava32),
+            34 => Some(Self::Go),
+            35 => Some(Self::Dcso),
+            36 => Some(Self::Spark1),
+            37 => Some(Self::Spark2),
+            38 => Some(Self::RedisBloom),
+            39 => Some(Self::RedisBloomCuckoo),
+            40 => Some(Self::BloomfilterCrate),
+            41 => Some(Self::Sbbf),
+            42 => Some(Self::Xor),
+            43 => Some(Self::FastFilterFuse),
+            44 => Some(Self::Rbloom),
+            45 => Some(Self::PybloomLive),
+            46 => Some(Self::Pyprobables),
             _ => None,
         }
     }

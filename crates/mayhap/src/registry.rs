@@ -8,6 +8,8 @@ use crate::exceptions;
 use crate::family::{AnyFilter, Family};
 use crate::filters;
 use crate::hash::{Hashing, Secret};
+#[cfg(feature = "std")]
+use crate::interop;
 use crate::wire::{EXCEPTIONS, Frame, Verify};
 
 /// Every family, in the order in which lists show them.
@@ -69,6 +71,12 @@ pub fn open(bytes: Bytes, secret: Option<&Secret>) -> Result<Box<dyn AnyFilter>,
 /// # Errors
 /// [`DecodeError`] if the family is unknown or refuses the frame.
 pub fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
+    #[cfg(feature = "std")]
+    if interop::is_foreign(frame.header.probing) {
+        let filter = interop::decode(frame, hashing)?;
+        frame.end()?;
+        return Ok(filter);
+    }
     let found = frame.header.family;
     let family = FAMILIES.iter().find(|family| family.id == found).ok_or(DecodeError::Family { found })?;
     let exceptions = frame.take_section(EXCEPTIONS);

@@ -328,12 +328,12 @@ impl Spec {
     /// How keys are to be hashed, by a family that must hash.
     ///
     /// # Errors
-    /// [`SpecError::Hashing`] for [`Hashing::Integer`].
+    /// [`SpecError::Hashing`] for [`Hashing::Integer`], and for the hash functions of others.
     pub fn hashed(&self) -> Result<Hashing, SpecError> {
-        match self.hashing {
-            Hashing::Integer => Err(SpecError::Hashing { asked: self.hashing.name() }),
-            hashing => Ok(hashing),
+        if self.hashing.is_our_own() {
+            return Ok(self.hashing);
         }
+        Err(SpecError::Hashing { asked: self.hashing.name() })
     }
 
     /// Families of integers do not hash: nobody may have asked for a seed or a secret.

@@ -24,6 +24,9 @@ pub const EXCEPTIONS: u32 = 2;
 /// The section with the areas of a filter of many sets; for the families that have them.
 pub const LABELS: u32 = 3;
 
+/// The section with what another program's file has beside its filter.
+pub const PEER_DATA: u32 = 4;
+
 const MAGIC: [u8; 4] = *b"MYHP";
 const FORMAT: u16 = 1;
 
@@ -127,16 +130,16 @@ impl Header {
         if found == probing.id() { Ok(()) } else { Err(DecodeError::Probing { found }) }
     }
 
-    /// Keys are hashed, and not integers that stand for themselves.
+    /// Keys are hashed, and not integers that stand for themselves or hashed as by another program.
     ///
     /// # Errors
     /// [`DecodeError::Hashing`] if they are not.
     pub fn must_be_hashed(&self, hashing: Hashing) -> Result<(), DecodeError> {
         let stored = self.hashing;
-        match hashing {
-            Hashing::Integer => Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version }),
-            _ => Ok(()),
+        if hashing.is_our_own() {
+            return Ok(());
         }
+        Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version })
     }
 
     /// The length of a header with so many bytes of parameters and so many sections.
