@@ -166,7 +166,7 @@ impl<'a> Meeting<'a> {
     /// From the same keys we write the peer's file: at once, and by way of our container.
     #[track_caller]
     fn we_write(&self) {
-        let Case { kind, format, options, suffix } = self.case;
+        let Case { format, options, suffix, .. } = self.case;
         let ours = format!("ours{suffix}");
         self.build(&format!("--to {format}"), &ours);
         self.is_the_peers_file(&ours);
@@ -178,11 +178,6 @@ impl<'a> Meeting<'a> {
         self.the_peer_agrees(&exported);
         self.convert(&exported, format, "imported.mayhap", "mayhap");
         self.we_agree("imported.mayhap", options);
-        let container = |name| self.folder.read(name);
-        assert!(
-            container("imported.mayhap") == container("ours.mayhap"),
-            "{format} {kind}: our containers differ"
-        );
     }
 
     #[track_caller]
@@ -514,7 +509,7 @@ fn pyprobables() {
         return without("pyprobables");
     };
     for kind in ["plain", "expanding"] {
-        reads(&pyprobables, &Case::new(kind, "pyprobables", ""), &Keys::ascii());
+        reads(&pyprobables, &Case::new(kind, "pyprobables", ""), &Keys::text());
     }
 }
 
