@@ -1,12 +1,16 @@
 //! The command line's definition: what every command shares. Each command's own arguments stand in its
 //! file. Help, completions and manual pages are all made from this.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use anyhow::Result;
 use clap::{ArgAction, Args, Parser, Subcommand};
+use mayhap::{AnyFilter, ForeignHash, Hashing};
+use mayhap_store::{Access, Opened};
 use memchr::memmem::Finder;
 
 use crate::cmd;
+use crate::formats::{FileFormat, FormatArgs};
 use crate::input::Inputs;
 use crate::keys::{self, Delimiter, JsonPath, Kind, Selector};
 use crate::progress::{Progress, Unit};
@@ -44,6 +48,7 @@ pub(crate) enum Command {
     Info(cmd::info::Args),
     Merge(cmd::merge::Args),
     Fold(cmd::fold::Args),
+    Convert(cmd::convert::Args),
     Calc(cmd::calc::Args),
     Families(cmd::families::Args),
     Sort(cmd::sort::Args),
@@ -171,6 +176,16 @@ impl KeyArgs {
         self.delimiter.as_deref().unwrap_or(b"\t")
     }
 
+    /// How keys are taken from records for a filter, which may have its own way with a kind: what is a number of 32 bits to
+    /// the user is one of 64 bits to a program that knows no others.
+    pub(crate) fn selector_for(&self, filter: &dyn AnyFilter) -> Selector {
+        let widens = filter.rule().is_some()
+            && matches!(filter.hashing(), Hashing::Integer | Hashing::Foreign(ForeignHash::Spark { .. }));
+        let selector = self.selector();
+        let kind = if widens && selector.kind == Kind::I32 { Kind::I64 } else { selector.kind };
+        Selector { kind, ..selector }
+    }
+
     /// How keys are taken from records.
     pub(crate) fn selector(&self) -> Selector {
         let between = Finder::new(self.between()).into_owned();
@@ -206,13 +221,26 @@ pub(crate) struct OpenArgs {
     pub(crate) no_mmap: bool,
     #[command(flatten)]
     pub(crate) secret: SecretArgs,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
 }
 
 impl OpenArgs {
-    /// Opens a filter file.
-    pub(crate) fn open(&self, path: &std::path::Path) -> anyhow::Result<mayhap_store::Opened> {
-        use mayhap_store::Access;
+    /// Opens a filter file that is asked for keys of a kind.
+    pub(crate) fn open(&self, path: &Path, kind: Kind) -> Result<Opened> {
+        Ok(self.open_with_format(path, kind)?.0)
+    }
+
+    /// Opens a filter file, and tells its format.
+    pub(crate) fn open_with_format(&self, path: &Path, kind: Kind) -> Result<(Opened, FileFormat)> {
         let access = if self.no_mmap { Access::Read } else { Access::Map };
-        self.secret.open(path, |secret| mayhap_store::open(path, access, secret))
+        let format = self.format.of(path)?;
+        let opened = match format {
+            FileFormat::Mayhap => {
+                self.secret.open(path, |secret| mayhap_store::open(path, access, secret))?
+            }
+            format => self.format.open_foreign(path, format, access, kind)?,
+        };
+        Ok((opened, format))
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
-use mayhap::{Digest, Hashing};
+use mayhap::{AnyFilter, Digest, Hashing, Insertion};
 use memchr::memchr_iter;
 use memchr::memmem::Finder;
 use serde_json::Value;
@@ -106,6 +106,41 @@ impl Selector {
         Ok(None)
     }
 
+    /// Calls `then` with the keys of all records of a chunk.
+    pub(crate) fn with_keys<R>(&self, chunk: &Chunk, then: impl FnOnce(&[&[u8]]) -> R) -> Result<R> {
+        if self.is_whole_record() {
+            let keys: Vec<&[u8]> = chunk.records().collect();
+            return Ok(then(&keys));
+        }
+        let (mut bytes, mut ends, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, record) in chunk.records().enumerate() {
+            let key = self.key(record, &mut scratch).map_err(|e| e.context(chunk.place(index)))?;
+            bytes.extend_from_slice(key);
+            ends.push(bytes.len());
+        }
+        let starts = [0].into_iter().chain(ends.iter().copied());
+        let keys: Vec<&[u8]> = starts.zip(&ends).map(|(start, &end)| &bytes[start..end]).collect();
+        Ok(then(&keys))
+    }
+
+    /// Asks a filter for all records of a chunk; appends one answer each.
+    pub(crate) fn ask(&self, chunk: &Chunk, filter: &dyn AnyFilter, hits: &mut Vec<bool>) -> Result<()> {
+        if is_asked_by_keys(filter) {
+            return self.with_keys(chunk, |keys| filter.contains_keys(keys, hits));
+        }
+        let mut digests = Vec::new();
+        self.digests(chunk, filter.hashing(), &mut digests)?;
+        filter.contains_batch(&digests, hits);
+        Ok(())
+    }
+
+    /// Inserts the keys of all records of a chunk; how many of them were new.
+    pub(crate) fn insert(&self, chunk: &Chunk, filter: &mut dyn AnyFilter) -> Result<u64> {
+        let mut outcomes = Vec::new();
+        self.with_keys(chunk, |keys| filter.insert_keys(keys, &mut outcomes))??;
+        Ok(outcomes.iter().filter(|&&outcome| outcome == Insertion::New).count() as u64)
+    }
+
     /// The digests of all records of a chunk.
     pub(crate) fn digests(&self, chunk: &Chunk, hashing: Hashing, out: &mut Vec<Digest>) -> Result<()> {
         out.clear();
@@ -169,6 +204,11 @@ impl Selector {
         }
         Ok(())
     }
+}
+
+/// Whether digests say too little for a filter: another program's, which hashes to more bits.
+pub(crate) fn is_asked_by_keys(filter: &dyn AnyFilter) -> bool {
+    matches!(filter.hashing(), Hashing::Foreign(hash) if hash.is_wide())
 }
 
 fn column<'a>(record: &'a [u8], between: &Finder<'_>, number: usize) -> Result<&'a [u8]> {

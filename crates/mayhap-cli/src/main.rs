@@ -4,6 +4,7 @@ mod allow;
 mod args;
 mod cmd;
 mod distinct;
+mod formats;
 mod input;
 mod keys;
 mod known_keys;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Command::Info(args) => cmd::info::run(&args),
         Command::Merge(args) => cmd::merge::run(&args, &common),
         Command::Fold(args) => cmd::fold::run(&args, &common),
+        Command::Convert(args) => cmd::convert::run(&args, &common),
         Command::Calc(args) => cmd::calc::run(&args),
         Command::Families(args) => cmd::families::run(&args),
         Command::Sort(args) => cmd::sort::run(&args, &common),

@@ -155,6 +155,18 @@ pub(crate) fn seed(text: &str) -> Result<u64, String> {
     parsed.map_err(|_| format!("{text:?} is not a 64-bit number, such as 42 or 0x2a"))
 }
 
+/// The version of a program: its major and minor number, whatever follows.
+pub(crate) fn version(text: &str) -> Result<(u32, u32), String> {
+    let mut parts = text.split('.');
+    let mut next = |missing: Option<u32>| match parts.next() {
+        Some(part) => part.parse().ok(),
+        None => missing,
+    };
+    next(None)
+        .zip(next(Some(0)))
+        .ok_or_else(|| format!("{text:?} is not the version of a program, such as 4.0 or 33.4.8"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -75,6 +75,7 @@ pub(crate) fn checked(checked: Checked) -> &'static str {
         Checked::All => "ok",
         Checked::Unsummed => "unsummed",
         Checked::Interrupted => "interrupted",
+        Checked::Nothing => "none",
     }
 }
 

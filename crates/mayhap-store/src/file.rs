@@ -1,7 +1,7 @@
 //! Opening, writing and updating filter files.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
@@ -44,6 +44,8 @@ pub enum Checked {
     Unsummed,
     /// The header's; a writer died at work in the payload, so that counts and checksum are void.
     Interrupted,
+    /// There are none: another program's file.
+    Nothing,
 }
 
 /// An open filter file.
@@ -87,12 +89,9 @@ pub fn open_sealed(path: &Path, access: Access) -> Result<Opened, StoreError> {
 /// How the hashing of a file is made a working one.
 type Unlock<'a> = &'a dyn Fn(&Frame) -> Result<Hashing, DecodeError>;
 
-fn open_by(
-    path: &Path,
-    access: Access,
-    unlock: impl Fn(&Frame) -> Result<Hashing, DecodeError>,
-) -> Result<Opened, StoreError> {
-    let (mut file, metadata) = loop {
+/// Opens a file for reading, when nobody writes to it. The lock is given back with the file.
+pub(crate) fn open_to_read(path: &Path) -> Result<(File, Metadata), StoreError> {
+    loop {
         let file = File::open(path).map_err(StoreError::io(path, "open"))?;
         let metadata = file.metadata().map_err(StoreError::io(path, "look at"))?;
         if metadata.is_dir() {
@@ -101,9 +100,17 @@ fn open_by(
         lock::shared(&file);
         // Whoever we waited for may have put another file in its place. A file without a name by now is as good as it was.
         if !metadata.is_file() || lock::is_named(&file, path).unwrap_or(true) {
-            break (file, metadata);
+            return Ok((file, metadata));
         }
-    };
+    }
+}
+
+fn open_by(
+    path: &Path,
+    access: Access,
+    unlock: impl Fn(&Frame) -> Result<Hashing, DecodeError>,
+) -> Result<Opened, StoreError> {
+    let (mut file, metadata) = open_to_read(path)?;
     if access == Access::Map && metadata.is_file() && metadata.len() > 0 {
         let bytes = Bytes::shared(map(&file).map_err(StoreError::io(path, "map"))?);
         let opened = decode_by(&bytes, Verify::Header, &unlock).map_err(StoreError::decode(path));
@@ -162,20 +169,28 @@ fn decode_by(bytes: &Bytes, verify: Verify, unlock: Unlock<'_>) -> Result<Opened
 /// # Errors
 /// [`StoreError`] names the file and what the system says; then the old file is untouched.
 pub fn write(path: &Path, filter: &dyn AnyFilter) -> Result<(), StoreError> {
+    write_by(path, |out| write_pieces(out, filter, None))
+}
+
+/// Puts whatever is written in the place of a file, or into what is no regular file.
+pub(crate) fn write_by(
+    path: &Path,
+    content: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), StoreError> {
     match fs::metadata(path) {
         Ok(old) if old.is_dir() => Err(StoreError::io(path, "write")(io::ErrorKind::IsADirectory.into())),
         Ok(old) if !old.is_file() => {
             let mut out =
                 File::options().write(true).open(path).map_err(StoreError::io(path, "open for writing"))?;
-            write_pieces(&mut out, filter, None).map_err(StoreError::io(path, "write"))
+            content(&mut out).map_err(StoreError::io(path, "write"))
         }
         Ok(_) => {
             let path = &lock::target(path);
             // A writer that is updating the old file would put its result over ours.
             let lock = lock::exclusive(path)?;
-            replace(path, Some(&lock), filter, None)
+            replace_by(path, Some(&lock), content)
         }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => replace(&lock::target(path), None, filter, None),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => replace_by(&lock::target(path), None, content),
         Err(e) => Err(StoreError::io(path, "write")(e)),
     }
 }
@@ -195,7 +210,16 @@ pub(crate) fn replace(
     filter: &dyn AnyFilter,
     metadata: Option<&Bytes>,
 ) -> Result<(), StoreError> {
-    let new = written(path, old, filter, metadata)?;
+    replace_by(path, old, |out| write_pieces(out, filter, metadata))
+}
+
+/// The same for whatever is written.
+pub(crate) fn replace_by(
+    path: &Path,
+    old: Option<&File>,
+    content: impl FnOnce(&mut File) -> io::Result<()>,
+) -> Result<(), StoreError> {
+    let new = written(path, old, content)?;
     new.persist(path).map_err(|e| StoreError::io(path, "rename to")(e.error))?;
     sync_folder(path);
     Ok(())
@@ -204,7 +228,7 @@ pub(crate) fn replace(
 /// Writes a filter to a file that does not exist, which is locked before it has its name. `None` if there is one by now, and
 /// nothing has changed.
 pub(crate) fn put_new(path: &Path, filter: &dyn AnyFilter) -> Result<Option<File>, StoreError> {
-    let new = written(path, None, filter, None)?;
+    let new = written(path, None, |out| write_pieces(out, filter, None))?;
     new.as_file().lock().map_err(StoreError::io(path, "lock"))?;
     match new.persist_noclobber(path) {
         Ok(file) => {
@@ -227,12 +251,11 @@ fn sync_folder(path: &Path) {
     }
 }
 
-/// A filter in a file of a temporary name beside a path, synced.
+/// A file of a temporary name beside a path, synced.
 fn written(
     path: &Path,
     old: Option<&File>,
-    filter: &dyn AnyFilter,
-    metadata: Option<&Bytes>,
+    content: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<NamedTempFile, StoreError> {
     let folder = folder_of(path);
     let mut new = tempfile::Builder::new()
@@ -245,7 +268,7 @@ fn written(
     if let Some(old) = old {
         keep_owner_and_mode(old, new.as_file()).map_err(StoreError::io(path, "keep the mode"))?;
     }
-    write_pieces(new.as_file_mut(), filter, metadata)
+    content(new.as_file_mut())
         .and_then(|()| new.as_file().sync_all())
         .map_err(StoreError::io(path, "write"))?;
     Ok(new)

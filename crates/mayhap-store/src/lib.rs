@@ -6,6 +6,7 @@
 //! - [`update`] a filter under a lock: small files are replaced, large ones of a family that can are
 //!   changed where they lie.
 //! - [`hold`] a filter under its lock for as long as it is used, and then put another one in its place.
+//! - [`read_bytes`], [`write_bytes`], [`update_bytes`]: files of other programs, with the same locks and the same care.
 //! - [`Spool`] digests whose number is not known yet, and [`DigestSpool`] those of a static filter, in bounded memory.
 //!
 //! ```
@@ -21,6 +22,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bytes;
 mod error;
 mod file;
 mod held;
@@ -29,6 +31,7 @@ mod map;
 mod shards;
 mod spool;
 
+pub use bytes::{read_bytes, update_bytes, write_bytes};
 pub use error::StoreError;
 pub use file::{Access, Checked, Opened, UpdateError, decode, open, open_sealed, update, write};
 pub use held::{Held, hold};

@@ -4,7 +4,7 @@ mod foreign;
 
 use foreign::{Golden, insert_all, is_hardened, make, read, through_our_container, write};
 use mayhap::interop::guava::{self, Strategy};
-use mayhap::interop::{Making, Reading, recognise};
+use mayhap::interop::{HashRule, Making, Reading, dcso, go, recognise};
 
 fn utf16(key: Vec<u8>) -> Vec<u8> {
     let text = String::from_utf8(key).expect("UTF-8");
@@ -48,4 +48,153 @@ fn guava_files_are_read_asked_rebuilt_and_written_as_guava_does() {
 fn hostile_guava_files_are_errors() {
     let file = Golden::new("guava", "g64-bytes").file();
     is_hardened("guava", &file, &Reading::default());
+}
+
+#[test]
+fn go_files_are_read_asked_rebuilt_and_written_as_go_does() {
+    for name in Golden::names("go-bloom", 10) {
+        let golden = Golden::new("go-bloom", &name);
+        let binary = golden.file();
+        let files = [
+            ("go", binary.clone()),
+            ("go-json", golden.read(golden.text("file_json"))),
+            ("go-gob", golden.read(golden.text("file_gob"))),
+        ];
+        for (format, file) in &files {
+            assert_eq!(recognise(file).unwrap().name, *format, "{name}");
+            let filter = read(format, file.clone(), &Reading::default());
+            golden.check(&*filter, |key| key);
+            let back = through_our_container(&*filter);
+            golden.check(&*back, |key| key);
+            // From each to each.
+            for (other, file) in &files {
+                assert_eq!(write(other, &*filter), *file, "{name}");
+                assert_eq!(write(other, &*back), *file, "{name}");
+            }
+        }
+        let mut made = match golden.text("constructor") {
+            "New" => go::new(golden.number("m"), golden.number("k")).unwrap(),
+            _ => make("go", &Making::new(golden.number("n"), golden.rate("fpp"))),
+        };
+        insert_all(&mut *made, &golden.inserted());
+        assert_eq!(write("go", &*made), binary, "{name}");
+    }
+}
+
+/// `New(0, 2)`: the modulus is 1 and the bit set has no bit until a key comes.
+#[test]
+fn a_go_bit_set_of_no_bits_grows_with_its_first_key() {
+    let mut filter = go::new(0, 2).unwrap();
+    let empty = [1u64, 2, 0].map(u64::to_be_bytes).concat();
+    assert_eq!(write("go", &*filter), empty);
+    let mut read_again = read("go", empty, &Reading::default());
+    assert!(!read_again.contains(b"key"));
+    for filter in [&mut filter, &mut read_again] {
+        insert_all(&mut **filter, &[b"key".to_vec()]);
+        assert_eq!(write("go", &**filter), [1u64, 2, 1, 1].map(u64::to_be_bytes).concat());
+        through_our_container(&**filter);
+    }
+}
+
+/// `FromWithM`: there are more bits than the modulus.
+#[test]
+fn a_go_bit_set_can_be_longer_than_its_modulus() {
+    let file = [10u64, 1, 128, 0b11, 1 << 63].map(u64::to_be_bytes).concat();
+    assert!(recognise(&file).unwrap_err().candidates.is_empty());
+    let filter = read("go", file.clone(), &Reading::default());
+    assert_eq!(filter.report().bits, 10);
+    assert_eq!(write("go", &*through_our_container(&*filter)), file);
+}
+
+#[test]
+fn dcso_files_are_read_asked_rebuilt_and_written_as_dcso_does() {
+    for name in Golden::names("dcso", 5) {
+        let golden = Golden::new("dcso", &name);
+        let file = golden.file();
+        assert_eq!(recognise(&file).unwrap().name, "dcso", "{name}");
+        let filter = read("dcso", file.clone(), &Reading::default());
+        golden.check(&*filter, |key| key);
+        let plain = write("dcso", &*filter);
+        assert_eq!(foreign::sha256(&plain), golden.text("sha256_uncompressed"), "{name}");
+        assert_eq!(dcso::is_gzip(&file), name == "d-gzip");
+        let back = through_our_container(&*filter);
+        golden.check(&*back, |key| key);
+        assert_eq!(write("dcso", &*back), plain, "{name}");
+        let packed = read("dcso", dcso::gzip(&plain), &Reading::default());
+        assert_eq!(write("dcso", &*packed), plain, "{name}");
+
+        let mut made = make("dcso", &Making::new(golden.number("n"), golden.rate("fpp")));
+        insert_all(&mut *made, &golden.inserted());
+        let data = golden.text("attached_data").as_bytes();
+        assert_eq!([&write("dcso", &*made), data].concat(), plain, "{name}");
+    }
+}
+
+#[test]
+fn spark_files_are_read_asked_rebuilt_and_written_as_spark_does() {
+    for name in Golden::names("spark", 13) {
+        let golden = Golden::new("spark", &name);
+        let file = golden.file();
+        assert_eq!(recognise(&file).unwrap().name, "spark", "{name}");
+        let filter = read("spark", file.clone(), &Reading::default());
+        assert_eq!(write("spark", &*filter), file, "{name}");
+        let back = through_our_container(&*filter);
+        assert_eq!(write("spark", &*back), file, "{name}");
+        let version = if name.starts_with("v1") { Some((4, 0)) } else { None };
+        if name == "v2-dataframe-range1000" {
+            let keys: Vec<Vec<u8>> = (0..1000i64).map(|key| key.to_le_bytes().to_vec()).collect();
+            assert!(keys.iter().all(|key| filter.contains(key)));
+            let mut made = make("spark", &Making::new(1000, 0.01));
+            insert_all(&mut *made, &keys);
+            assert_eq!(write("spark", &*made), file, "{name}");
+            continue;
+        }
+        // Every integer is a long.
+        let item = |key: Vec<u8>| match golden.kind() {
+            foreign::Lines::Decimal32 => {
+                i64::from(i32::from_le_bytes(key.try_into().unwrap())).to_le_bytes().to_vec()
+            }
+            _ => key,
+        };
+        golden.check(&*filter, item);
+        golden.check(&*back, item);
+        let seed = golden.manifest["seed"].as_i64().unwrap() as i32 as u32;
+        let making = Making::new(golden.number("expected_items"), golden.rate("fpp"));
+        let mut made = make("spark", &Making { version, seed: seed.into(), ..making });
+        let keys: Vec<Vec<u8>> = golden.inserted().into_iter().map(item).collect();
+        insert_all(&mut *made, &keys);
+        assert_eq!(write("spark", &*made), file, "{name}");
+    }
+}
+
+/// The values are those of a running Spark: `xxhash64('user:0')` and so on.
+#[test]
+fn a_runtime_filter_of_sparks_sql_is_asked_by_the_values_themselves() {
+    let hashes = [2_329_537_736_397_141_650i64, -7_001_672_635_703_045_582, -6_698_625_589_789_238_999];
+    let mut fed = make("spark", &Making::new(3, 1e-6));
+    insert_all(&mut *fed, &hashes.map(|hash| hash.to_le_bytes().to_vec()));
+    let file = write("spark", &*fed);
+    let sql = Reading { hash: Some(HashRule::Xxh64), ..Reading::default() };
+    let filter = read("spark", file.clone(), &sql);
+    for key in [&b"user:0"[..], &1i64.to_le_bytes(), &1i32.to_le_bytes()] {
+        assert!(filter.contains(key) && !fed.contains(key), "{key:x?}");
+    }
+    let mut filter = through_our_container(&*filter);
+    assert_eq!(write("spark", &*filter), file);
+    insert_all(&mut *filter, &[b"more".to_vec()]);
+    assert!(filter.contains(b"more"));
+    let refused = mayhap::combine(&mut *filter, &*fed, mayhap::Combine::Union).unwrap_err();
+    assert_eq!(refused.to_string(), "hash functions differ: spark-sql-xxh64 and spark-murmur3-x86-32");
+}
+
+#[test]
+fn hostile_files_are_errors() {
+    let reading = Reading::default();
+    is_hardened("go", &Golden::new("go-bloom", "est-mixed").file(), &reading);
+    is_hardened("go-json", &Golden::new("go-bloom", "est-mixed").read("est-mixed.bloom.json"), &reading);
+    is_hardened("go-gob", &Golden::new("go-bloom", "est-mixed").read("est-mixed.gob"), &reading);
+    is_hardened("dcso", &Golden::new("dcso", "d-data").file(), &reading);
+    is_hardened("dcso", &Golden::new("dcso", "d-gzip").file(), &reading);
+    is_hardened("spark", &Golden::new("spark", "v1-bytes").file(), &reading);
+    is_hardened("spark", &Golden::new("spark", "v2-bytes").file(), &reading);
 }

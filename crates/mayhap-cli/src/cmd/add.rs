@@ -4,16 +4,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use mayhap::family::Capabilities;
+use mayhap::interop::Reading;
 use mayhap::registry::FAMILIES;
-use mayhap::{AnyFilter, Error, Family, Hashing, Secret};
-use mayhap_store::{Access, Spool, UpdateError, open, update};
+use mayhap::{AnyFilter, Error, Hashing, Secret};
+use mayhap_store::Spool;
 
 use crate::YES;
-use crate::args::{Common, KeyArgs};
+use crate::args::{Common, KeyArgs, OpenArgs};
 use crate::cmd::build::{hash_all, insert_all, warn_if_over_capacity};
-use crate::keys::Kind;
+use crate::formats::{FileFormat, reading, update_file};
+use crate::input::{Buffer, Inputs};
+use crate::keys::{Kind, Selector, is_asked_by_keys};
 use crate::report;
-use crate::secret::SecretArgs;
 
 /// Add keys to a filter file, in place
 ///
@@ -28,7 +30,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     keys: KeyArgs,
     #[command(flatten)]
-    secret: SecretArgs,
+    open: OpenArgs,
 }
 
 /// Refuses what a file's filter cannot do, and names the families that can.
@@ -53,31 +55,98 @@ pub(crate) fn need(
 }
 
 /// Integers must come as integers.
-pub(crate) fn check_kind(path: &Path, hashing: Hashing, family: &Family, keys: &KeyArgs) -> Result<()> {
-    if hashing == Hashing::Integer && !matches!(keys.kind, Kind::U64 | Kind::I64) {
-        anyhow::bail!("{}: the family {} holds integers; say --as u64", path.display(), family.name);
+pub(crate) fn check_kind(path: &Path, filter: &dyn AnyFilter, keys: &KeyArgs) -> Result<()> {
+    let is_integer = match keys.kind {
+        Kind::U64 | Kind::I64 => true,
+        // Brought to 64 bits for a program that has no others.
+        Kind::I32 => filter.rule().is_some(),
+        _ => false,
+    };
+    if filter.hashing() == Hashing::Integer && !is_integer {
+        anyhow::bail!("{}: the family {} holds integers; say --as u64", path.display(), filter.family().name);
     }
     Ok(())
 }
 
-/// The digests of all keys for a file, with the hashing that its header tells. The lock is taken only when all keys are
-/// known to be good.
-pub(crate) fn hash_for(
+/// Keys that are known to be good, ready for a file that is locked then.
+pub(crate) struct Ready {
+    /// What they were made ready for.
+    pub(crate) hashing: Hashing,
+    pub(crate) format: FileFormat,
+    pub(crate) reading: Reading,
+    pub(crate) keys: ReadyKeys,
+}
+
+/// Hashed, or in files for a filter that needs more than digests.
+pub(crate) enum ReadyKeys {
+    Digests(Spool),
+    Files { inputs: Inputs, selector: Selector, records: u64 },
+}
+
+/// All keys for a file, hashed as its filter hashes. The lock is taken only when all keys are known to be good.
+pub(crate) fn ready_for(
     path: &Path,
     operation: &'static str,
     can: impl Fn(&Capabilities) -> bool,
     (files, keys): (&[PathBuf], &KeyArgs),
-    secret: &SecretArgs,
+    open: &OpenArgs,
     common: &Common,
-) -> Result<(Hashing, Spool)> {
-    let (hashing, family) = {
-        let opened = secret.open(path, |secret| open(path, Access::Map, secret))?;
-        need(path, &*opened.filter, operation, can)?;
-        (opened.filter.hashing(), opened.filter.family())
+) -> Result<Ready> {
+    let (opened, format) = open.open_with_format(path, keys.kind)?;
+    let filter = opened.filter;
+    match format {
+        FileFormat::Foreign(format) if format.writes() => need(path, &*filter, operation, can)?,
+        FileFormat::Foreign(_) | FileFormat::Parquet => anyhow::bail!(
+            "{}: files of the format {} are only read; what `mayhap convert --to mayhap` makes of one is asked faster, and \
+             changes no more than it",
+            path.display(),
+            format.name()
+        ),
+        FileFormat::Mayhap => need(path, &*filter, operation, can)?,
+    }
+    check_kind(path, &*filter, keys)?;
+    let (hashing, selector) = (filter.hashing(), keys.selector_for(&*filter));
+    let by_keys = is_asked_by_keys(&*filter);
+    drop(filter);
+    let mut inputs = keys.inputs(files);
+    let keys_ready = if by_keys {
+        inputs.set_aside()?;
+        let records = check_all(&inputs, &selector, common)?;
+        ReadyKeys::Files { inputs, selector, records }
+    } else {
+        ReadyKeys::Digests(hash_all(&inputs, &selector, hashing, common)?)
     };
-    check_kind(path, hashing, family, keys)?;
-    let spool = hash_all(&keys.inputs(files), &keys.selector(), hashing, common)?;
-    Ok((hashing, spool))
+    let reading = reading(keys.kind, open.format.hash);
+    Ok(Ready { hashing, format, reading, keys: keys_ready })
+}
+
+/// How many records there are, if all of them have keys.
+pub(crate) fn check_all(inputs: &Inputs, selector: &Selector, common: &Common) -> Result<u64> {
+    let progress = common.progress("looking at keys", inputs);
+    let (mut chunks, mut buffer, mut records) = (inputs.chunks(), Buffer::default(), 0);
+    while let Some(chunk) = chunks.next(buffer)? {
+        progress.advance(chunk.bytes.len());
+        records += selector.with_keys(&chunk, |keys| keys.len() as u64)?;
+        buffer = chunk.bytes;
+    }
+    Ok(records)
+}
+
+/// Inserts the keys of files, by the keys themselves; how many were new.
+pub(crate) fn insert_files(
+    filter: &mut dyn AnyFilter,
+    inputs: &Inputs,
+    selector: &Selector,
+    common: &Common,
+) -> Result<u64> {
+    let progress = common.progress("building", inputs);
+    let (mut chunks, mut buffer, mut new) = (inputs.chunks(), Buffer::default(), 0);
+    while let Some(chunk) = chunks.next(buffer)? {
+        progress.advance(chunk.bytes.len());
+        new += selector.insert(&chunk, filter)?;
+        buffer = chunk.bytes;
+    }
+    Ok(new)
 }
 
 /// The secret of a file that was opened before.
@@ -96,31 +165,34 @@ pub(crate) fn still_hashes(filter: &dyn AnyFilter, hashing: Hashing) -> Result<(
     Ok(())
 }
 
-/// Tells the file's problems, which have a name already, from those of the change.
-pub(crate) fn unwrap_update<T>(path: &Path, result: Result<T, UpdateError<anyhow::Error>>) -> Result<T> {
-    result.map_err(|e| match e {
-        UpdateError::Store(e) => e.into(),
-        UpdateError::Change(e) => e.context(path.display().to_string()),
-    })
-}
-
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
     let keys = (&args.files[..], &args.keys);
-    let (hashing, spool) = hash_for(path, "insert", |can| can.inserts, keys, &args.secret, common)?;
-    let keys = spool.len();
+    let ready = ready_for(path, "insert", |can| can.inserts, keys, &args.open, common)?;
+    let Ready { hashing, format, reading, keys } = ready;
+    let count = match &keys {
+        ReadyKeys::Digests(spool) => spool.len(),
+        ReadyKeys::Files { records, .. } => *records,
+    };
 
     let change = |filter: &mut dyn AnyFilter| {
         still_hashes(filter, hashing)?;
-        let mut new = 0;
-        spool.drain(|digests| {
-            new += insert_all(filter, digests)?;
-            anyhow::Ok(())
-        })?;
+        let new = match keys {
+            ReadyKeys::Digests(spool) => {
+                let mut new = 0;
+                spool.drain(|digests| {
+                    new += insert_all(filter, digests)?;
+                    anyhow::Ok(())
+                })?;
+                new
+            }
+            ReadyKeys::Files { inputs, selector, .. } => insert_files(filter, &inputs, &selector, common)?,
+        };
         warn_if_over_capacity(common, filter);
         Ok(new)
     };
-    let new = unwrap_update(path, update(path, secret_of(hashing).as_ref(), change))?;
+    let new = update_file(path, format, &reading, secret_of(hashing).as_ref(), change)?;
+    let keys = count;
     common.say(format_args!(
         "{}: {} keys added, {} of them were new",
         path.display(),

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
 use mayhap::family::Make;
+use mayhap::interop::{Format, HashRule, Making};
 use mayhap::registry::FAMILIES;
 use mayhap::spec::{DEFAULT_FPR, EXPANDING_CAPACITY};
 use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Insertion, Layout, Spec, SpecError, family};
@@ -16,13 +17,15 @@ use serde_json::{Value, json};
 use crate::YES;
 use crate::allow::{self, Allowed};
 use crate::args::{Common, KeyArgs};
+use crate::cmd::add::{check_all, check_kind, insert_files};
 use crate::distinct::Distinct;
+use crate::formats::{self, FileFormat, write, write_as};
 use crate::input::{Buffer, Inputs};
 use crate::keys::{Kind, Selector};
 use crate::known_keys;
 use crate::numbers;
 use crate::report;
-use crate::secret::{self, ForBuild, SecretArgs};
+use crate::secret::{ForBuild, SecretArgs};
 
 /// Build a filter file from keys
 ///
@@ -138,12 +141,59 @@ pub(crate) struct Args {
     /// bytes.
     #[arg(long, value_name = "FILE")]
     allow: Option<PathBuf>,
+    /// Build it by the rules of another program, in a file of ours: guava, go, dcso, spark, redisbloom, redisbloom-cuckoo or
+    /// bloomfilter-crate. `mayhap convert` makes the program's file of it
+    #[arg(
+        long, value_name = "NAME", value_parser = formats::makeable, help_heading = "Files of other programs",
+        conflicts_with_all = NOT_FOR_OTHERS
+    )]
+    format: Option<FileFormat>,
+    /// Write a file of another program, by its rules; the names are those of --format, go-json and go-gob
+    #[arg(
+        long, value_name = "NAME", value_parser = formats::makeable, help_heading = "Files of other programs",
+        conflicts_with_all = NOT_FOR_OTHERS
+    )]
+    to: Option<FileFormat>,
+    /// As this version of the program makes it: of guava before 33.4 with other probes for few keys, before 17 by its first
+    /// strategy; of spark before 4.1 in its first version [default: the newest]
+    #[arg(long, value_name = "VERSION", value_parser = numbers::version, help_heading = "Files of other programs")]
+    peer_version: Option<(u32, u32)>,
+    /// The hash function of the keys, where the program leaves it open: xxh64 (runtime filters of Spark's SQL)
+    #[arg(long, value_name = "NAME", value_parser = formats::hash_rule, help_heading = "Files of other programs")]
+    hash: Option<HashRule>,
     /// Print what was built as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
     keys: KeyArgs,
 }
+
+/// What other programs' filters do not have.
+const NOT_FOR_OTHERS: [&str; 23] = [
+    "bits",
+    "probes",
+    "family",
+    "exact",
+    "fastest",
+    "counts",
+    "counting_rule",
+    "counter_bits",
+    "max_count",
+    "removable",
+    "grow",
+    "doublings",
+    "label",
+    "tightening",
+    "static_",
+    "smallest",
+    "universe",
+    "memory",
+    "layout",
+    "foldable",
+    "keyed",
+    "key_file",
+    "allow",
+];
 
 fn family_name(name: &str) -> Result<&'static Family, String> {
     family(name).ok_or_else(|| {
@@ -256,11 +306,65 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             "--seed and --key-file: keys are hashed under a seed or under a secret; leave one of them out"
         ));
     }
+    let format = args.format.or(args.to).unwrap_or(FileFormat::Mayhap);
+    if let FileFormat::Foreign(format) = format {
+        return build_foreign(args, format, common);
+    }
+    if let Some(FileFormat::Foreign(to)) = args.to {
+        return Err(anyhow!(
+            "--format mayhap and --to {}: a filter by our rules cannot become a file of that format; leave --format out",
+            to.name
+        ));
+    }
+    if args.hash.is_some() || args.peer_version.is_some() {
+        return Err(anyhow!(
+            "--hash and --peer-version are for --format and --to: the rules of other programs"
+        ));
+    }
     let secret = ForBuild::new(&args.output, args.keyed, &args.secret)?;
     let mut args = args.clone();
     args.hashing = secret.hashing().unwrap_or(Hashing::Xxh3 { seed: args.seed });
     args.keys.numbered = args.allow.is_some();
     build(&args, &secret, common)
+}
+
+/// A filter by the rules of another program, in a file of ours or of its own.
+fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Result<u8> {
+    if args.secret.is_given() {
+        return Err(anyhow!(
+            "--key-file: filters of the format {} have no secret; leave it out",
+            format.name
+        ));
+    }
+    if let Some(path) = args.files.iter().find(|path| is_same_file(path, &args.output)) {
+        return Err(anyhow!("{}: is both a file with keys and the file to write", path.display()));
+    }
+    let making = |capacity: u64| Making {
+        version: args.peer_version,
+        seed: args.seed,
+        growth: args.growth,
+        reading: formats::reading(args.keys.kind, args.hash),
+        ..Making::new(args.capacity.unwrap_or(capacity.max(1)), args.fpr.unwrap_or(DEFAULT_FPR))
+    };
+    // Nonsense is refused before a long input is read.
+    let probe = format.make(&making(1000))?;
+    check_kind(&args.output, &*probe, &args.keys)?;
+    let selector = args.keys.selector_for(&*probe);
+    drop(probe);
+    let mut inputs = args.keys.inputs(&args.files);
+    let keys = match args.capacity {
+        Some(_) => 0,
+        None => {
+            inputs.set_aside()?;
+            check_all(&inputs, &selector, common)?
+        }
+    };
+    let mut filter = format.make(&making(keys))?;
+    insert_files(&mut *filter, &inputs, &selector, common)?;
+    let to = args.to.unwrap_or(FileFormat::Mayhap);
+    write_as(to, &args.output, &*filter)?;
+    describe(args, None, common, &*filter)?;
+    Ok(YES)
 }
 
 fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
@@ -391,7 +495,7 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
         common
             .say(format_args!("--removable: the family {}, whose keys can be removed", filter.family().name));
     }
-    describe(args, secret, common, &*filter)?;
+    describe(args, secret.place(), common, &*filter)?;
     Ok(YES)
 }
 
@@ -421,7 +525,7 @@ fn read_allowed(args: &Args, common: &Common) -> Result<Option<Arc<Allowed>>> {
 }
 
 /// Whether two names mean one regular file.
-fn is_same_file(one: &Path, other: &Path) -> bool {
+pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     let (one, other) = (one.canonicalize(), other.canonicalize());
     one.is_ok_and(|one| one.is_file() && other.is_ok_and(|other| other == one))
 }
@@ -576,21 +680,6 @@ fn need_doubling(choice: &Choice) -> Result<()> {
         Choice::Family(family) if *family == &mayhap::filters::expanding::FAMILY => Ok(()),
         _ => Err(anyhow!("--doublings is for filters that double; say --grow")),
     }
-}
-
-/// Writes a filter to a file, or to standard output for `-`.
-pub(crate) fn write(output: &Path, filter: &dyn AnyFilter) -> Result<()> {
-    if output != Path::new("-") {
-        secret::must_not_be_one(output)?;
-        return Ok(mayhap_store::write(output, filter)?);
-    }
-    use std::io::{IsTerminal, Write};
-    if std::io::stdout().is_terminal() {
-        return Err(anyhow!("a filter is not for a terminal; use -o FILE or a pipe"));
-    }
-    let mut out = report::stdout();
-    let encoded = mayhap::encode(filter, mayhap::wire::Summing::Payload);
-    Ok(encoded.pieces().into_iter().try_for_each(|piece| out.write_all(piece))?)
 }
 
 /// Prints a report as JSON; to standard error if the filter itself is on standard output.
@@ -750,7 +839,13 @@ fn integers(args: &Args, spool: Spool, family: Option<&'static Family>) -> Resul
     Ok(dense)
 }
 
-fn describe(args: &Args, secret: &ForBuild, common: &Common, filter: &dyn AnyFilter) -> Result<()> {
+/// What was built, with the id and the place of its secret if it has one.
+fn describe(
+    args: &Args,
+    secret: Option<(u64, &Path)>,
+    common: &Common,
+    filter: &dyn AnyFilter,
+) -> Result<()> {
     let report = filter.report();
     let family = filter.family().name;
     let size = report.bits.div_ceil(8);
@@ -763,8 +858,9 @@ fn describe(args: &Args, secret: &ForBuild, common: &Common, filter: &dyn AnyFil
             "inserted": report.inserted, "estimated_len": report.estimated_len, "bits": report.bits,
             "bytes": size, "probes": report.probes, "fill": report.fill, "fpr_asked": report.fpr_asked,
             "fpr_now": report.fpr_now, "fpr_at_capacity": report.fpr_at_capacity,
-            "keyed": secret.place().is_some(), "key_id": secret.place().map(|(id, _)| format!("{id:016x}")),
-            "key_file": secret.place().map(|(_, path)| path.to_string_lossy()),
+            "keyed": secret.is_some(), "key_id": secret.map(|(id, _)| format!("{id:016x}")),
+            "key_file": secret.map(|(_, path)| path.to_string_lossy()),
+            "rule": filter.rule(), "format": args.to.unwrap_or(FileFormat::Mayhap).name(),
             "exceptions": filter.exceptions().map_or(0, |exceptions| exceptions.keys),
         });
         print_beside(&args.output, &value)?;
@@ -773,13 +869,14 @@ fn describe(args: &Args, secret: &ForBuild, common: &Common, filter: &dyn AnyFil
     let probes = report.probes.map_or(String::new(), |probes| format!(", {probes} probes"));
     let keys = report::grouped(report.inserted.unwrap_or(0));
     common.say(format_args!(
-        "{}: {} with {keys} keys in {}{probes}; false-positive rate now {}",
+        "{}: {}{} with {keys} keys in {}{probes}; false-positive rate now {}",
         args.output.display(),
         report::kind(filter),
+        filter.rule().map_or(String::new(), |rule| format!(" by the rules of {rule}")),
         report::bytes(size),
         report::rate(report.fpr_now),
     ));
-    if let Some((id, path)) = secret.place() {
+    if let Some((id, path)) = secret {
         common.say(format_args!(
             "keyed: its secret, with the id {id:016x}, is in {}; keep it, since nothing answers without it",
             path.display(),

@@ -9,8 +9,9 @@ use mayhap::{AnyFilter, Digest, Hashing};
 
 use crate::args::{Common, KeyArgs, OpenArgs};
 use crate::cmd::add::check_kind;
+use crate::formats::{FileFormat, FormatArgs};
 use crate::input::{Buffer, Chunk};
-use crate::keys::Selector;
+use crate::keys::{Selector, is_asked_by_keys};
 use crate::{NO, YES, report};
 
 /// Print the records whose keys are perhaps in
@@ -74,19 +75,23 @@ impl Args {
     }
 }
 
-/// Whether a regular file starts as filter files do. What cannot be read is told when it is read for its records.
+/// Whether a regular file starts as our filter files do, or is one of another program's by its structure. What cannot be
+/// read is told when it is read for its records.
 fn is_filter(path: &Path) -> bool {
     let mut start = [0; 4];
-    path.is_file()
-        && File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && start == *b"MYHP")
+    let read = |mut file: File| file.read_exact(&mut start).is_ok();
+    if !path.is_file() || !File::open(path).is_ok_and(read) {
+        return false;
+    }
+    start == *b"MYHP" || !matches!(FormatArgs::default().of(path), Ok(FileFormat::Mayhap))
 }
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let (paths, files) = args.split()?;
     let mut filters = Vec::with_capacity(paths.len());
     for path in &paths {
-        let filter = args.open.open(path)?.filter;
-        check_kind(path, filter.hashing(), filter.family(), &args.keys)?;
+        let filter = args.open.open(path, args.keys.kind)?.filter;
+        check_kind(path, &*filter, &args.keys)?;
         filters.push(filter);
     }
     let names = paths.iter().map(|path| path.as_os_str().as_encoded_bytes()).collect();
@@ -106,13 +111,16 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
 }
 
 fn check_arguments(args: &Args, filters: &[Box<dyn AnyFilter>], printer: &mut Printer<'_>) -> Result<()> {
-    let (selector, mut scratch) = (args.keys.selector(), Vec::new());
+    let mut scratch = Vec::new();
     for (index, text) in args.key.iter().enumerate() {
-        let record = text.as_encoded_bytes();
-        let key = selector
-            .key(record, &mut scratch)
-            .map_err(|e| e.context(format!("--key number {}", index + 1)))?;
-        if printer.print(record, index as u64 + 1, |filter| filters[filter].contains(key))? {
+        let (record, mut hits) = (text.as_encoded_bytes(), Vec::with_capacity(filters.len()));
+        for filter in filters {
+            let key = args.keys.selector_for(&**filter);
+            let key = key.key(record, &mut scratch);
+            let key = key.map_err(|e| e.context(format!("--key number {}", index + 1)))?;
+            hits.push(filter.contains(key));
+        }
+        if printer.print(record, index as u64 + 1, |filter| hits[filter])? {
             break;
         }
     }
@@ -128,7 +136,7 @@ fn check_inputs(
 ) -> Result<()> {
     let mut inputs = args.keys.inputs(files);
     inputs.numbered |= args.line_number;
-    let selector = args.keys.selector();
+    let selectors: Vec<Selector> = filters.iter().map(|filter| args.keys.selector_for(&**filter)).collect();
     let progress = common.progress("checking", &inputs);
     let (mut chunks, mut buffer) = (inputs.chunks(), Buffer::default());
     let mut hits: Vec<Vec<bool>> = vec![Vec::new(); filters.len()];
@@ -136,9 +144,13 @@ fn check_inputs(
     while let Some(chunk) = chunks.next(buffer)? {
         progress.advance(chunk.bytes.len());
         digests.hashing = None;
-        for (filter, hits) in filters.iter().zip(&mut hits) {
+        for ((filter, selector), hits) in filters.iter().zip(&selectors).zip(&mut hits) {
             hits.clear();
-            filter.contains_batch(digests.of(&chunk, &selector, filter.hashing())?, hits);
+            if is_asked_by_keys(&**filter) {
+                selector.ask(&chunk, &**filter, hits)?;
+            } else {
+                filter.contains_batch(digests.of(&chunk, selector, filter.hashing())?, hits);
+            }
         }
         for (index, record) in chunk.records().enumerate() {
             let number = chunk.first_record + index as u64;
@@ -158,7 +170,7 @@ fn check_inputs(
 #[derive(Default)]
 struct Digests {
     digests: Vec<Digest>,
-    /// How they were made, if they are those of this chunk.
+    /// How they were made, if they are those of this chunk. (Filters of one hashing take keys of a kind alike.)
     hashing: Option<Hashing>,
 }
 

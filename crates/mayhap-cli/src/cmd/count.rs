@@ -33,10 +33,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
-    let opened = args.open.open(&args.filter)?;
+    let opened = args.open.open(&args.filter, args.keys.kind)?;
     let filter = &*opened.filter;
     need(&args.filter, filter, "count", |can| can.counts)?;
-    check_kind(&args.filter, filter.hashing(), filter.family(), &args.keys)?;
+    check_kind(&args.filter, filter, &args.keys)?;
     let count = filter.as_count().ok_or(filter.unsupported("count"))?;
     let mut out = BufWriter::with_capacity(1 << 16, report::stdout());
     if args.key.is_empty() {

@@ -370,7 +370,14 @@ fn read_state(args: &Args, state: &Path) -> Result<Option<Box<dyn AnyFilter>>> {
 /// Refuses a state file that is not what was asked for.
 fn must_suit(args: &Args, state: &Path, filter: &dyn AnyFilter) -> Result<()> {
     need(state, filter, "insert", |can| can.inserts)?;
-    check_kind(state, filter.hashing(), filter.family(), &args.keys)?;
+    check_kind(state, filter, &args.keys)?;
+    if let Some(rule) = filter.rule() {
+        bail!(
+            "{}: a filter by the rules of {rule} cannot be a state, which is asked by digests of ours; leave it to \
+             `mayhap check -v` and `mayhap add`",
+            state.display()
+        );
+    }
     let (path, family, report) = (state.display(), filter.family().name, filter.report());
     if args.exact && !filter.can().exact {
         bail!(

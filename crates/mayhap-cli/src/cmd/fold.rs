@@ -8,7 +8,9 @@ use serde_json::json;
 
 use crate::args::{Common, OpenArgs};
 use crate::cmd::add::need;
-use crate::cmd::build::{print_beside, write};
+use crate::cmd::build::print_beside;
+use crate::formats::write_as;
+use crate::keys::Kind;
 use crate::{YES, numbers, report};
 
 /// Shrink a filter file that was made too large to the wanted false-positive rate
@@ -36,12 +38,13 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
-    let filter = args.open.open(path)?.filter;
+    let (opened, format) = args.open.open_with_format(path, Kind::default())?;
+    let filter = opened.filter;
     let family = filter.family();
     need(path, &*filter, "fold", |can| can.folds)?;
     let folded = filter.as_fold().ok_or(filter.unsupported("fold"))?.fold_to(args.fpr);
     let folded = folded.map_err(|e| anyhow!("{}: {}", path.display(), explain(e)))?;
-    write(&args.output, &*folded)?;
+    write_as(format, &args.output, &*folded)?;
     args.open.secret.remind(common, folded.hashing(), path, &args.output);
 
     let (before, after) = (filter.report(), folded.report());

@@ -10,6 +10,8 @@ use mayhap::{CountingRule, Doublings, Layout};
 use mayhap_store::{Access, Checked, open, open_sealed};
 use serde_json::{Value, json};
 
+use crate::formats::{FileFormat, FormatArgs};
+use crate::keys::Kind;
 use crate::secret::SecretArgs;
 use crate::{YES, report};
 
@@ -28,18 +30,23 @@ pub(crate) struct Args {
     json: bool,
     #[command(flatten)]
     secret: SecretArgs,
+    #[command(flatten)]
+    format: FormatArgs,
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let access = if args.verify { Access::Read } else { Access::Map };
     let path = &args.filter;
+    let format = args.format.of(path)?;
     // What is known without the secret is shown without it; one that is given must be the right one.
-    let opened = match args.secret.is_given() {
-        true => args.secret.open(path, |secret| open(path, access, secret))?,
-        false => open_sealed(path, access)?,
+    let opened = match (format, args.secret.is_given()) {
+        (FileFormat::Mayhap, true) => args.secret.open(path, |secret| open(path, access, secret))?,
+        (FileFormat::Mayhap, false) => open_sealed(path, access)?,
+        _ => args.format.open_foreign(path, format, access, Kind::default())?,
     };
     let (filter, checked) = (&*opened.filter, opened.checked);
     let report = filter.report();
+    let is_ours = format == FileFormat::Mayhap;
     let (counters, slots, areas) = (filter.counters(), filter.slots(), filter.area_report());
     let (layers, window, doublings) = (filter.layers(), filter.window(), filter.doublings());
     let exceptions = filter.exceptions().map_or(0, |exceptions| exceptions.keys);
@@ -49,7 +56,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let seed = hashing.seed().map(|seed| format!("{seed:016x}"));
     if args.json {
         let mut value = json!({
-            "format": "mayhap",
+            "format": format.name(),
+            "rule": filter.rule(),
             "family": filter.family().name,
             "layout": filter.layout().map(Layout::name),
             "capacity": report.capacity,
@@ -90,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             "guarantee": report.guarantee.text(),
             "hash": hashing.name(),
             "seed": seed,
-            "version": 1,
+            "version": is_ours.then_some(1),
             "checksum": report::checked(checked),
         });
         // Set apart: the macro has a limit.
@@ -110,6 +118,9 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     if let Some(layout) = filter.layout() {
         pairs.push(("layout", layout.name().to_string()));
     }
+    pairs.extend(
+        filter.rule().map(|rule| ("rule", format!("{rule}: hashed and probed as that program does"))),
+    );
     pairs.extend([
         ("capacity", format!("{} keys", report::grouped(report.capacity))),
         ("inserted", report.inserted.map_or_else(unknown, report::grouped)),
@@ -190,7 +201,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         ("at capacity", report::rate(report.fpr_at_capacity)),
         ("guarantee", report.guarantee.text().to_string()),
         ("hash", hash),
-        ("format", "mayhap, version 1".to_string()),
+        ("format", if is_ours { "mayhap, version 1".to_string() } else { format.name().to_string() }),
         ("checksum", explain(checked).to_string()),
     ]);
     if report.over_capacity() {
@@ -279,5 +290,6 @@ fn explain(checked: Checked) -> &'static str {
         Checked::All => "ok",
         Checked::Unsummed => "unsummed (updated in place; a merge or a rebuild renews it)",
         Checked::Interrupted => "interrupted (a writer died; no key is lost, the next add renews the counts)",
+        Checked::Nothing => "none (files of this format have no checksum)",
     }
 }

@@ -8,7 +8,9 @@ use serde_json::json;
 
 use crate::args::{Common, OpenArgs};
 use crate::cmd::add::need;
-use crate::cmd::build::{print_beside, warn_if_over_capacity, write};
+use crate::cmd::build::{print_beside, warn_if_over_capacity};
+use crate::formats::{FileFormat, write_as};
+use crate::keys::Kind;
 use crate::{YES, numbers, report};
 
 /// Merge filter files into one that holds the keys of all
@@ -47,9 +49,16 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     };
     let (first, others) = args.filters.split_first().context("no filter file is given")?;
     let mut opened = Vec::with_capacity(args.filters.len());
+    let mut formats = Vec::with_capacity(args.filters.len());
     for path in &args.filters {
-        opened.push(args.open.open(path)?.filter);
+        let (part, format) = args.open.open_with_format(path, Kind::default())?;
+        opened.push(part.filter);
+        formats.push(format);
     }
+    // Files of one format give another of it; of several, one of ours, which holds every filter.
+    let format =
+        formats.iter().copied().reduce(|one, other| if one == other { one } else { FileFormat::Mayhap });
+    let format = format.unwrap_or(FileFormat::Mayhap);
     // Before any two are one: what each of them denies by itself stays denied.
     share_exceptions(&mut opened);
     let mut opened = opened.into_iter();
@@ -97,7 +106,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             report::rate(limit),
         );
     }
-    write(&args.output, &*result)?;
+    write_as(format, &args.output, &*result)?;
     args.open.secret.remind(common, result.hashing(), first, &args.output);
     let mixed = sizes.len() > 1;
     if mixed {

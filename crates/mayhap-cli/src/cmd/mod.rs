@@ -5,6 +5,7 @@ pub(crate) mod build;
 pub(crate) mod calc;
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod convert;
 pub(crate) mod count;
 pub(crate) mod dedup;
 pub(crate) mod demo;

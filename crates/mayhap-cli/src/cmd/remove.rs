@@ -4,11 +4,10 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use mayhap::AnyFilter;
-use mayhap_store::update;
 
-use crate::args::{Common, KeyArgs};
-use crate::cmd::add::{hash_for, secret_of, still_hashes, unwrap_update};
-use crate::secret::SecretArgs;
+use crate::args::{Common, KeyArgs, OpenArgs};
+use crate::cmd::add::{Ready, ReadyKeys, ready_for, secret_of, still_hashes};
+use crate::formats::update_file;
 use crate::{NO, YES, report};
 
 /// Remove keys from a filter file
@@ -24,13 +23,16 @@ pub(crate) struct Args {
     #[command(flatten)]
     keys: KeyArgs,
     #[command(flatten)]
-    secret: SecretArgs,
+    open: OpenArgs,
 }
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
     let keys = (&args.files[..], &args.keys);
-    let (hashing, spool) = hash_for(path, "remove", |can| can.removes, keys, &args.secret, common)?;
+    let ready = ready_for(path, "remove", |can| can.removes, keys, &args.open, common)?;
+    let Ready { hashing, format, reading, keys: ReadyKeys::Digests(spool) } = ready else {
+        anyhow::bail!("{}: nothing is removed from filters of this rule", path.display());
+    };
     let keys = spool.len();
 
     let change = |filter: &mut dyn AnyFilter| {
@@ -46,7 +48,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         })?;
         Ok(removed)
     };
-    let removed = unwrap_update(path, update(path, secret_of(hashing).as_ref(), change))?;
+    let removed = update_file(path, format, &reading, secret_of(hashing).as_ref(), change)?;
     let absent = keys - removed;
     common.say(format_args!(
         "{}: {} keys removed, {} were not in",

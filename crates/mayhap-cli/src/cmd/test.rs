@@ -39,9 +39,9 @@ const SIGMAS: f64 = 5.0;
 const CONFIDENCE: f64 = 0.95;
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
-    let opened = args.open.open(&args.filter)?;
+    let opened = args.open.open(&args.filter, args.keys.kind)?;
     let filter = &*opened.filter;
-    check_kind(&args.filter, filter.hashing(), filter.family(), &args.keys)?;
+    check_kind(&args.filter, filter, &args.keys)?;
     let present = ask(args, common, filter, &args.files)?;
     // The rate that is claimed is that of the filter by itself, and exceptions would make it look better.
     let filter = filter.exceptions().map_or(filter, |exceptions| exceptions.without);
@@ -103,16 +103,15 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
 
 fn ask(args: &Args, common: &Common, filter: &dyn AnyFilter, files: &[PathBuf]) -> Result<Proportion> {
     let inputs = args.keys.inputs(files);
-    let selector = args.keys.selector();
+    let selector = args.keys.selector_for(filter);
     let progress = common.progress("testing", &inputs);
     let (mut chunks, mut buffer) = (inputs.chunks(), Buffer::default());
-    let (mut digests, mut hits) = (Vec::new(), Vec::new());
+    let mut hits = Vec::new();
     let mut asked = Proportion { hits: 0, trials: 0 };
     while let Some(chunk) = chunks.next(buffer)? {
         progress.advance(chunk.bytes.len());
-        selector.digests(&chunk, filter.hashing(), &mut digests)?;
         hits.clear();
-        filter.contains_batch(&digests, &mut hits);
+        selector.ask(&chunk, filter, &mut hits)?;
         asked.trials += hits.len() as u64;
         asked.hits += hits.iter().filter(|&&hit| hit).count() as u64;
         buffer = chunk.bytes;
@@ -131,7 +130,13 @@ fn ask_random(filter: &dyn AnyFilter, claimed: f64) -> Proportion {
         hits.clear();
         let count = (trials - start).min(1 << 14);
         digests.extend((0..count).map(|_| Digest { a: random.next_u64(), b: random.next_u64() }));
-        filter.contains_batch(&digests, &mut hits);
+        if filter.rule().is_none() {
+            filter.contains_batch(&digests, &mut hits);
+        } else {
+            // Not every digest is one that another program's hash function gives.
+            let keys: Vec<[u8; 8]> = digests.iter().map(|digest| digest.a.to_le_bytes()).collect();
+            filter.contains_keys(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>(), &mut hits);
+        }
         asked.hits += hits.iter().filter(|&&hit| hit).count() as u64;
     }
     asked

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Every command.
-pub(crate) const COMMANDS: [&str; 17] = [
+pub(crate) const COMMANDS: [&str; 18] = [
     "dedup",
     "build",
     "add",
@@ -25,6 +25,7 @@ pub(crate) const COMMANDS: [&str; 17] = [
     "info",
     "merge",
     "fold",
+    "convert",
     "calc",
     "families",
     "sort",

@@ -83,11 +83,18 @@ impl Peer {
 }
 
 impl Shape {
-    /// Of a file that tells neither how many keys it was made for nor at which rate: with so many keys that half of its
-    /// bits are set, it has the best rate for its probes.
+    /// Of a file that tells neither how many keys it was made for nor at which rate: the most keys for which its program
+    /// would have chosen so many probes, and the rate that it has with them. So nobody is told that it is too full who does
+    /// not know that it is not.
     pub(super) fn told_nothing(bits: u64, probes: u32, hashing: ForeignHash, probing: Probing) -> Self {
-        let capacity = (bits as f64 * core::f64::consts::LN_2 / f64::from(probes)) as u64;
-        let capacity = capacity.max(1);
+        // The best number of probes is rounded up, down, or to the nearest.
+        let rounding = match hashing {
+            ForeignHash::Murmur3Twice => 1.0,
+            ForeignHash::Sha256 => 0.0,
+            _ => 0.5,
+        };
+        let best = (f64::from(probes) - rounding).max(0.5);
+        let capacity = ((bits as f64 * core::f64::consts::LN_2 / best) as u64).max(1);
         let fpr_asked = math::bloom_fpr(bits, capacity as f64, probes);
         Self { bits, probes, hashing, probing, capacity, fpr_asked }
     }
@@ -146,6 +153,10 @@ impl ForeignBloom {
         let words = self.words.as_mut_slice();
         let mut changed = false;
         for position in positions {
+            if let Peer::Go { length } = &mut self.peer {
+                // A bit set that is too short grows with its highest bit.
+                *length = (*length).max(position + 1);
+            }
             let (word, mask) = (&mut words[(position / 64) as usize], 1 << (position % 64));
             changed |= *word & mask == 0;
             *word |= mask;

@@ -40,10 +40,14 @@ use crate::wire::Frame;
 
 mod big_endian;
 mod bloom;
+pub mod dcso;
+pub mod go;
 pub mod guava;
+pub mod spark;
 
 /// Every format, in the order in which lists show them. Each is in its own file.
-pub static FORMATS: &[&Format] = &[&guava::FORMAT];
+pub static FORMATS: &[&Format] =
+    &[&guava::FORMAT, &go::FORMAT, &go::JSON, &go::GOB, &dcso::FORMAT, &spark::FORMAT];
 
 /// A foreign format: what a file of it can be made into, and what can be made into one.
 #[derive(Debug)]

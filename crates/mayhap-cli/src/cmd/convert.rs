@@ -1,0 +1,71 @@
+//! `mayhap convert`: another file of the same filter.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::args::{Common, OpenArgs};
+use crate::cmd::build::{is_same_file, print_beside};
+use crate::formats::{self, FileFormat, write_as};
+use crate::keys::Kind;
+use crate::{YES, report};
+
+/// Write a filter as a file of another format, with the same answers
+///
+/// Only between files of one rule, such as a filter of Guava's in a file of ours or its own: the bits of one program mean
+/// nothing to another, and keys cannot be had from bits. What would change an answer is refused.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mayhap convert users.bloom -o users.mayhap --to mayhap\n  \
+mayhap build --format guava -o users.mayhap users.txt && mayhap convert users.mayhap -o users.bloom --to guava\n  \
+mayhap convert seen.json -o seen.bin --to go\n  mayhap convert list.bloom -o list.bloom.gz --to dcso")]
+pub(crate) struct Args {
+    /// The filter file
+    filter: PathBuf,
+    /// The file to write; - is standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// The format to write: mayhap, guava, go, go-json, go-gob, dcso (in gzip if OUTPUT ends in .gz), spark, redisbloom,
+    /// redisbloom-cuckoo, bloomfilter-crate, sbbf, roaring
+    #[arg(long, value_name = "NAME", value_parser = formats::writable)]
+    to: FileFormat,
+    /// What its keys are, where a program tells kinds apart and its file does not
+    #[arg(long = "as", value_name = "KIND", value_enum, default_value_t)]
+    kind: Kind,
+    /// Print what was written as JSON
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    open: OpenArgs,
+}
+
+pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
+    let path = &args.filter;
+    let (opened, from) = args.open.open_with_format(path, args.kind)?;
+    let filter = opened.filter;
+    if is_same_file(path, &args.output) && args.to == FileFormat::Mayhap && from == FileFormat::Mayhap {
+        anyhow::bail!("{}: is a mayhap file already", path.display());
+    }
+    write_as(args.to, &args.output, &*filter).map_err(|e| match e.is::<mayhap::interop::ConvertError>() {
+        true => e.context(path.display().to_string()),
+        false => e,
+    })?;
+    args.open.secret.remind(common, filter.hashing(), path, &args.output);
+    let (report, to) = (filter.report(), args.to.name());
+    if args.json {
+        let value = json!({
+            "output": args.output.to_string_lossy(), "from": from.name(), "to": to, "rule": filter.rule(),
+            "family": filter.family().name, "bits": report.bits, "fpr_now": report.fpr_now,
+        });
+        print_beside(&args.output, &value)?;
+    } else {
+        common.say(format_args!(
+            "{}: from {} to {to}, {}, false-positive rate now {}",
+            args.output.display(),
+            from.name(),
+            report::bytes(report.bits.div_ceil(8)),
+            report::rate(report.fpr_now),
+        ));
+    }
+    Ok(YES)
+}

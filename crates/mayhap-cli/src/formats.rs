@@ -1,0 +1,231 @@
+//! Filter files of other programs on the command line: which format a file has, opening it, changing it, writing it.
+
+use std::fs::File;
+use std::io::{IsTerminal, Read, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow, bail};
+use mayhap::bits::Bytes;
+use mayhap::interop::{self, FORMATS, Format, HashRule, Keys, Reading, dcso};
+use mayhap::{AnyFilter, Secret};
+use mayhap_store::{Access, Checked, Opened, UpdateError, read_bytes, update, update_bytes, write_bytes};
+
+use crate::keys::Kind;
+use crate::report;
+use crate::secret;
+
+/// The format of a filter file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum FileFormat {
+    /// Ours.
+    Mayhap,
+    /// A Parquet file, whose columns have filters.
+    Parquet,
+    /// Another program's.
+    Foreign(&'static Format),
+}
+
+impl FileFormat {
+    /// The word for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Mayhap => "mayhap",
+            Self::Parquet => "parquet",
+            Self::Foreign(format) => format.name,
+        }
+    }
+}
+
+/// All names, for messages.
+fn names(formats: impl Iterator<Item = &'static str>) -> String {
+    ["mayhap"].into_iter().chain(formats).collect::<Vec<_>>().join(", ")
+}
+
+/// A format that is read.
+pub(crate) fn readable(name: &str) -> Result<FileFormat, String> {
+    match name {
+        "mayhap" => Ok(FileFormat::Mayhap),
+        "parquet" => Ok(FileFormat::Parquet),
+        _ => interop::format(name).map(FileFormat::Foreign).ok_or_else(|| {
+            let all = names(FORMATS.iter().map(|format| format.name).chain(["parquet"]));
+            format!("no format is called {name:?}; there are {all}")
+        }),
+    }
+}
+
+/// A format that is written.
+pub(crate) fn writable(name: &str) -> Result<FileFormat, String> {
+    let all = || names(FORMATS.iter().filter(|format| format.writes()).map(|format| format.name));
+    match readable(name)? {
+        FileFormat::Foreign(format) if !format.writes() => {
+            Err(format!("files of the format {name} are only read; those that are written are {}", all()))
+        }
+        FileFormat::Parquet => {
+            Err(format!("Parquet files are only read; those that are written are {}", all()))
+        }
+        format => Ok(format),
+    }
+}
+
+/// A format whose filters are built.
+pub(crate) fn makeable(name: &str) -> Result<FileFormat, String> {
+    match readable(name)? {
+        FileFormat::Foreign(format) if format.makes() => Ok(FileFormat::Foreign(format)),
+        FileFormat::Mayhap => Ok(FileFormat::Mayhap),
+        _ => {
+            let all = names(FORMATS.iter().filter(|format| format.makes()).map(|format| format.name));
+            Err(format!(
+                "filters of the format {name} are read, and not built; those that are built are {all}"
+            ))
+        }
+    }
+}
+
+/// A hash function by its name.
+pub(crate) fn hash_rule(name: &str) -> Result<HashRule, String> {
+    HashRule::ALL.into_iter().find(|rule| rule.name() == name).ok_or_else(|| {
+        let names = HashRule::ALL.map(HashRule::name);
+        format!("no hash function is called {name:?}; there are {}", names.join(", "))
+    })
+}
+
+/// What keys are to a program that tells kinds apart: lines are text unless something else is said.
+pub(crate) fn reading(kind: Kind, hash: Option<HashRule>) -> Reading {
+    let keys = match kind {
+        Kind::Bytes => Keys::Text,
+        Kind::Hex | Kind::Utf16 => Keys::Bytes,
+        Kind::U64 | Kind::I64 | Kind::I32 => Keys::Integers,
+    };
+    Reading { keys, hash }
+}
+
+/// Options of every command that opens a filter file: what the file does not say of itself.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Files of other programs")]
+pub(crate) struct FormatArgs {
+    /// The format of the filter file: mayhap, guava, go, go-json, go-gob, dcso, spark, redisbloom, redisbloom-cuckoo,
+    /// bloomfilter-crate, parquet (with --column), sbbf, xor8, xor16, fuse8, fuse16, pybloom-live, pyprobables, rbloom (with
+    /// --hash), roaring [default: what its structure shows]
+    #[arg(long, value_name = "NAME", value_parser = readable)]
+    pub(crate) format: Option<FileFormat>,
+    /// The column of a Parquet file whose filter is asked
+    #[arg(long, value_name = "NAME")]
+    pub(crate) column: Option<String>,
+    /// The hash function of the keys, where the file does not tell: sha256 (rbloom), xxh64 (runtime filters of Spark's SQL),
+    /// md5 (pybloom-live before version 4)
+    #[arg(long, value_name = "NAME", value_parser = hash_rule)]
+    pub(crate) hash: Option<HashRule>,
+}
+
+impl FormatArgs {
+    /// The format of a file: the one that was named, or else the one that its bytes leave.
+    pub(crate) fn of(&self, path: &Path) -> Result<FileFormat> {
+        if let Some(format) = self.format {
+            return Ok(format);
+        }
+        if self.column.is_some() {
+            return Ok(FileFormat::Parquet);
+        }
+        let mut start = [0; 4];
+        // What is no regular file can be read once. What cannot be read is told by whoever opens it.
+        let is_known =
+            path.is_file() && File::open(path).is_ok_and(|mut file| file.read_exact(&mut start).is_ok());
+        if !is_known || start == *b"MYHP" {
+            return Ok(FileFormat::Mayhap);
+        }
+        if start == *b"PAR1" {
+            return Ok(FileFormat::Parquet);
+        }
+        match interop::recognise(read_bytes(path, Access::Map)?.as_slice()) {
+            Ok(format) => Ok(FileFormat::Foreign(format)),
+            // The error will be that it is no mayhap file.
+            Err(unknown) if unknown.candidates.is_empty() => Ok(FileFormat::Mayhap),
+            Err(unknown) => Err(anyhow!("{}: {unknown} with --format", path.display())),
+        }
+    }
+
+    /// Opens a file that is not ours.
+    pub(crate) fn open_foreign(
+        &self,
+        path: &Path,
+        format: FileFormat,
+        access: Access,
+        kind: Kind,
+    ) -> Result<Opened> {
+        let filter = match format {
+            FileFormat::Mayhap => bail!("{}: a mayhap file is opened as one", path.display()),
+            FileFormat::Parquet => bail!("{}: Parquet", path.display()),
+            FileFormat::Foreign(format) => {
+                let bytes = read_bytes(path, access)?;
+                read(path, format, bytes, &reading(kind, self.hash))?
+            }
+        };
+        Ok(Opened { filter, checked: Checked::Nothing, metadata: None, key_id: None })
+    }
+}
+
+fn read(path: &Path, format: &Format, bytes: Bytes, reading: &Reading) -> Result<Box<dyn AnyFilter>> {
+    let read = format.read(bytes, reading);
+    read.with_context(|| format!("{}: not a filter of the format {}", path.display(), format.name))
+}
+
+/// Changes a filter file under its lock, whatever its format is.
+pub(crate) fn update_file<T>(
+    path: &Path,
+    format: FileFormat,
+    reading: &Reading,
+    secret: Option<&Secret>,
+    change: impl FnOnce(&mut dyn AnyFilter) -> Result<T>,
+) -> Result<T> {
+    let result = match format {
+        FileFormat::Mayhap => update(path, secret, change),
+        FileFormat::Parquet => bail!("{}: Parquet files are only read", path.display()),
+        FileFormat::Foreign(format) => update_bytes(path, |bytes| {
+            let is_gzip = dcso::is_gzip(bytes.as_slice());
+            let mut filter = format.read(bytes, reading)?;
+            let outcome = change(&mut *filter)?;
+            let bytes = format.write(&*filter)?;
+            Ok((if is_gzip { dcso::gzip(&bytes) } else { bytes }, outcome))
+        }),
+    };
+    // The file's problems have a name already, those of the change have none.
+    result.map_err(|e| match e {
+        UpdateError::Store(e) => e.into(),
+        UpdateError::Change(e) => e.context(path.display().to_string()),
+    })
+}
+
+/// Writes a filter to a file of a format, or to standard output for `-`.
+pub(crate) fn write_as(format: FileFormat, output: &Path, filter: &dyn AnyFilter) -> Result<()> {
+    let format = match format {
+        FileFormat::Foreign(format) => format,
+        FileFormat::Mayhap | FileFormat::Parquet => return write(output, filter),
+    };
+    let bytes = format.write(filter)?;
+    // The program has to be told that a file is in gzip, and its users tell themselves by the name.
+    let is_packed = format == &dcso::FORMAT && output.extension().is_some_and(|extension| extension == "gz");
+    let bytes = if is_packed { dcso::gzip(&bytes) } else { bytes };
+    if output != Path::new("-") {
+        secret::must_not_be_one(output)?;
+        return Ok(write_bytes(output, &bytes)?);
+    }
+    Ok(not_to_a_terminal()?.write_all(&bytes)?)
+}
+
+/// Writes a filter to a file of ours, or to standard output for `-`.
+pub(crate) fn write(output: &Path, filter: &dyn AnyFilter) -> Result<()> {
+    if output != Path::new("-") {
+        secret::must_not_be_one(output)?;
+        return Ok(mayhap_store::write(output, filter)?);
+    }
+    let mut out = not_to_a_terminal()?;
+    let encoded = mayhap::encode(filter, mayhap::wire::Summing::Payload);
+    Ok(encoded.pieces().into_iter().try_for_each(|piece| out.write_all(piece))?)
+}
+
+fn not_to_a_terminal() -> Result<report::Stdout> {
+    if std::io::stdout().is_terminal() {
+        bail!("a filter is not for a terminal; use -o FILE or a pipe");
+    }
+    Ok(report::stdout())
+}

@@ -1,0 +1,171 @@
+//! DCSO's `bloom`: the files of its command and of its Go library, plain or in gzip.
+//!
+//! ```text
+//!  0  u64  flags: the lowest byte is 1, the version
+//!  8  u64  capacity           16  f64  rate asked for          24  u64  probes
+//! 32  u64  bits: the modulus  40  u64  inserts that changed a bit
+//! 48  words of 64 bits; bit i is bit i % 64 of word i / 64
+//!     data of the user, to the end                                                        all little-endian
+//! ```
+//!
+//! A key is hashed by FNV-1, which is all that its positions depend on: keys of equal hash are one key to it. Data of the
+//! user is kept as it is. The command drops a carriage return at the end of each line that it reads.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use std::io::{Read as _, Write as _};
+
+use flate2::Compression;
+use flate2::bufread::GzDecoder;
+use flate2::write::GzEncoder;
+
+use super::bloom::{ForeignBloom, Peer, Shape, as_foreign_bloom};
+use super::{Format, Making, Reading};
+use crate::bits::{Bytes, Words, words_for};
+use crate::error::{DecodeError, SpecError};
+use crate::family::AnyFilter;
+use crate::hash::ForeignHash;
+use crate::probing::Probing;
+use crate::spec::MAX_BITS;
+use crate::wire::Fields;
+
+/// The format `dcso`.
+pub static FORMAT: Format = Format {
+    name: "dcso",
+    summary: "DCSO's bloom, plain or in gzip",
+    fits: |bytes| {
+        if is_gzip(bytes) { inflated(bytes).is_ok() } else { parse(bytes).is_ok() }
+    },
+    read: |bytes, _: &Reading| {
+        if !is_gzip(bytes.as_slice()) {
+            return Ok(Box::new(read(&bytes)?));
+        }
+        Ok(Box::new(read(&inflated(bytes.as_slice())?.into())?))
+    },
+    write: Some(|filter| as_foreign_bloom(filter).and_then(write)),
+    make: Some(make),
+};
+
+const HEADER: u64 = 48;
+const VERSION: u8 = 1;
+
+fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
+    making.without(true, true)?;
+    let (capacity, fpr) = (making.capacity, making.fpr);
+    let ln2 = core::f64::consts::LN_2;
+    // The logarithm is negative, so that rounding up makes the number of bits smaller.
+    let bits = libm::fabs(libm::ceil(capacity as f64 * libm::log(fpr) / (ln2 * ln2))) as u64;
+    if bits == 0 {
+        return Err(SpecError::NoBits { capacity, fpr });
+    }
+    let probes = libm::ceil(ln2 * bits as f64 / capacity as f64) as u32;
+    let (hashing, probing) = (ForeignHash::Fnv1, Probing::Dcso);
+    let shape = Shape { bits, probes, hashing, probing, capacity, fpr_asked: fpr };
+    let peer = Peer::Dcso { changes: 0, flags: VERSION.into(), data: Vec::new() };
+    Ok(Box::new(ForeignBloom::empty(shape, peer)?))
+}
+
+struct Parsed {
+    shape: Shape,
+    flags: u64,
+    changes: u64,
+    /// Where the words end and the data begins.
+    end: usize,
+}
+
+/// The shape, the flags and the changes of a header.
+fn parse_header(bytes: &[u8]) -> Result<(Shape, u64, u64), DecodeError> {
+    let mut fields = Fields::new(bytes);
+    let flags = fields.u64("flags")?;
+    if flags as u8 != VERSION {
+        return Err(DecodeError::Value { field: "version", found: flags & 0xff });
+    }
+    let capacity = fields.u64("capacity")?;
+    let fpr_asked = f64::from_bits(fields.u64("rate")?);
+    // Written so that a NaN is refused, too.
+    if !(fpr_asked > 0.0 && fpr_asked < 1.0) {
+        return Err(DecodeError::Value { field: "rate", found: fpr_asked.to_bits() });
+    }
+    let probes = super::probes(fields.u64("probes")?)?;
+    let bits = fields.u64("number of bits")?;
+    if !(1..=MAX_BITS).contains(&bits) {
+        return Err(DecodeError::Value { field: "number of bits", found: bits });
+    }
+    let changes = fields.u64("number of keys")?;
+    let (hashing, probing) = (ForeignHash::Fnv1, Probing::Dcso);
+    Ok((Shape { bits, probes, hashing, probing, capacity, fpr_asked }, flags, changes))
+}
+
+fn parse(bytes: &[u8]) -> Result<Parsed, DecodeError> {
+    let (shape, flags, changes) = parse_header(bytes)?;
+    let (needed, available) = (words_for(shape.bits) * 8, bytes.len() as u64 - HEADER);
+    if needed > available {
+        return Err(DecodeError::Truncated { field: "words", needed, available });
+    }
+    Ok(Parsed { shape, flags, changes, end: (HEADER + needed) as usize })
+}
+
+fn read(bytes: &Bytes) -> Result<ForeignBloom, DecodeError> {
+    let Parsed { shape, flags, changes, end } = parse(bytes.as_slice())?;
+    let words = bytes.part(HEADER as usize..end).and_then(Words::from_bytes);
+    let words = words.ok_or(DecodeError::Payload { problem: "not whole words" })?;
+    if !shape.bits.is_multiple_of(64)
+        && words.as_slice().last().is_some_and(|last| last >> (shape.bits % 64) != 0)
+    {
+        return Err(DecodeError::Padding { field: "end of the words" });
+    }
+    let data = bytes.as_slice()[end..].to_vec();
+    Ok(ForeignBloom::of(words, shape, Peer::Dcso { changes, flags, data }))
+}
+
+fn write(filter: &ForeignBloom) -> Option<Vec<u8>> {
+    let Peer::Dcso { changes, flags, data } = &filter.peer else { return None };
+    let Shape { bits, probes, capacity, fpr_asked, .. } = filter.shape;
+    let header = [*flags, capacity, fpr_asked.to_bits(), probes.into(), bits, *changes];
+    let words = filter.words.to_le_bytes();
+    Some([header.map(u64::to_le_bytes).as_flattened(), &words, data].concat())
+}
+
+/// Whether bytes begin as gzip does. The command has to be told; we look.
+#[must_use]
+pub fn is_gzip(bytes: &[u8]) -> bool {
+    bytes.starts_with(&[0x1f, 0x8b])
+}
+
+/// The bytes of a file in gzip. Other programs make other bytes of the same, which all inflate to it.
+#[must_use]
+pub fn gzip(file: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    let written = encoder.write_all(file);
+    written.and_then(|()| encoder.finish()).expect("a vector takes every byte")
+}
+
+/// No deflated byte becomes more than so many, and a little for what a stream begins with.
+const MOST_INFLATION: u64 = 1032;
+
+/// Data of the user beyond this is refused in a file in gzip: somebody wants to fill the memory.
+const MOST_DATA: u64 = 16 << 20;
+
+/// The file in one member of gzip. What the header says of the bits bounds what is inflated, and the length of the file
+/// bounds what it can say.
+fn inflated(bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
+    let broken = |_| DecodeError::Payload { problem: "gzip that cannot be read" };
+    let mut decoder = GzDecoder::new(bytes);
+    let mut file = Vec::new();
+    (&mut decoder).take(HEADER).read_to_end(&mut file).map_err(broken)?;
+    let (shape, _, _) = parse_header(&file)?;
+    let needed = words_for(shape.bits) * 8;
+    let available = (bytes.len() as u64).saturating_mul(MOST_INFLATION);
+    if needed > available {
+        return Err(DecodeError::Truncated { field: "words", needed, available });
+    }
+    let limit = needed + MOST_DATA;
+    let read = (&mut decoder).take(limit + 1).read_to_end(&mut file).map_err(broken)?;
+    if read as u64 > limit {
+        return Err(DecodeError::Payload { problem: "more than 16 MiB of data behind the filter, in gzip" });
+    }
+    match decoder.into_inner() {
+        [] => Ok(file),
+        rest => Err(DecodeError::Trailing { bytes: rest.len() as u64 }),
+    }
+}

@@ -1,0 +1,218 @@
+//! Go's `bits-and-blooms/bloom` (once `willf/bloom`): `WriteTo` and `MarshalBinary`, `MarshalJSON`, and the stream of
+//! `encoding/gob`.
+//!
+//! ```text
+//! binary   0  u64  bits: the modulus, whatever the bit set has
+//!          8  u64  probes
+//!         16  u64  length of the bit set in bits
+//!         24  words of 64 bits, as many as the length takes; bit i is bit i % 64 of word i / 64      all big-endian
+//! JSON     {"m":bits,"k":probes,"b":"..."}   b is what stands from 16 on, in base64 with the URL alphabet
+//! gob      the description of a type that encodes itself, then the binary form as its value
+//! ```
+//!
+//! A key is hashed twice, to 256 bits: such filters are asked by keys, and a digest says nothing. The bit set can be longer
+//! than the modulus (`FromWithM`), or shorter, when it was made of no bits at all: then it grows with the first key.
+//!
+//! Only a gob stream of this one value is read, and the little-endian form that a process can switch `bitset` to is not.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::vec::Vec;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE};
+use serde_json::Value;
+
+use super::bloom::{ForeignBloom, Peer, Shape, as_foreign_bloom};
+use super::{Format, Making, Reading, big_endian};
+use crate::bits::{OutOfMemory, Words, words_for};
+use crate::error::{DecodeError, SpecError};
+use crate::family::AnyFilter;
+use crate::hash::ForeignHash;
+use crate::probing::Probing;
+use crate::spec::MAX_BITS;
+
+/// The format `go`.
+pub static FORMAT: Format = Format {
+    name: "go",
+    summary: "Go's bits-and-blooms: WriteTo, MarshalBinary",
+    // A bit set of another length than the modulus is rare, and must be named.
+    fits: |bytes| parse(bytes).is_ok_and(|parsed| parsed.length == parsed.bits),
+    read: |bytes, _: &Reading| Ok(Box::new(parse(bytes.as_slice())?.filter()?)),
+    write: Some(|filter| binary(as_foreign_bloom(filter)?)),
+    make: Some(make),
+};
+
+/// The format `go-json`.
+pub static JSON: Format = Format {
+    name: "go-json",
+    summary: "Go's bits-and-blooms: MarshalJSON",
+    fits: |bytes| bytes.first() == Some(&b'{') && unwrap_json(bytes).is_ok_and(|bytes| parse(&bytes).is_ok()),
+    read: |bytes, _: &Reading| Ok(Box::new(parse(&unwrap_json(bytes.as_slice())?)?.filter()?)),
+    write: Some(|filter| json(as_foreign_bloom(filter)?)),
+    make: Some(make),
+};
+
+/// The format `go-gob`.
+pub static GOB: Format = Format {
+    name: "go-gob",
+    summary: "Go's bits-and-blooms in a stream of encoding/gob",
+    fits: |bytes| unwrap_gob(bytes).is_ok_and(|bytes| parse(bytes).is_ok()),
+    read: |bytes, _: &Reading| Ok(Box::new(parse(unwrap_gob(bytes.as_slice())?)?.filter()?)),
+    write: Some(|filter| gob(as_foreign_bloom(filter)?)),
+    make: Some(make),
+};
+
+/// `NewWithEstimates`.
+fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
+    making.without(true, true)?;
+    let (capacity, fpr) = (making.capacity, making.fpr);
+    let ln2 = core::f64::consts::LN_2;
+    let bits = libm::ceil(-(capacity as f64) * libm::log(fpr) / (ln2 * ln2)) as u64;
+    let probes = libm::ceil(ln2 * bits as f64 / capacity as f64) as u64;
+    create(bits, probes, Some((capacity, fpr)))
+}
+
+/// `New`: an empty filter of so many bits and probes, at least one each.
+///
+/// # Errors
+/// [`SpecError`] if they are too many.
+pub fn new(bits: u64, probes: u64) -> Result<Box<dyn AnyFilter>, SpecError> {
+    create(bits, probes, None)
+}
+
+fn create(bits: u64, probes: u64, made_for: Option<(u64, f64)>) -> Result<Box<dyn AnyFilter>, SpecError> {
+    let length = bits;
+    let bits = bits.max(1);
+    let refused = SpecError::Probes { asked: u32::try_from(probes).unwrap_or(u32::MAX) };
+    let probes = super::probes(probes.max(1)).map_err(|_| refused)?;
+    let mut shape = Shape::told_nothing(bits, probes, ForeignHash::Murmur3Twice, Probing::Go);
+    if let Some((capacity, fpr_asked)) = made_for {
+        shape = Shape { capacity, fpr_asked, ..shape };
+    }
+    Ok(Box::new(ForeignBloom::empty(shape, Peer::Go { length })?))
+}
+
+struct Parsed<'a> {
+    bits: u64,
+    probes: u32,
+    length: u64,
+    words: &'a [u8],
+}
+
+fn parse(bytes: &[u8]) -> Result<Parsed<'_>, DecodeError> {
+    let truncated = DecodeError::Truncated { field: "header", needed: 24, available: bytes.len() as u64 };
+    let fields = big_endian::u64(bytes).and_then(|(bits, rest)| {
+        let (probes, rest) = big_endian::u64(rest)?;
+        let (length, rest) = big_endian::u64(rest)?;
+        Some((bits, probes, length, rest))
+    });
+    let (bits, probes, length, words) = fields.ok_or(truncated)?;
+    if !(1..=MAX_BITS).contains(&bits) {
+        return Err(DecodeError::Value { field: "number of bits", found: bits });
+    }
+    let probes = super::probes(probes)?;
+    // A modulus beyond the words that are there would have to be believed.
+    if length > MAX_BITS || (length < bits && bits > 64) {
+        return Err(DecodeError::Value { field: "length of the bit set", found: length });
+    }
+    super::must_be_long("words", words_for(length) * 8, words)?;
+    Ok(Parsed { bits, probes, length, words })
+}
+
+impl Parsed<'_> {
+    fn filter(self) -> Result<ForeignBloom, DecodeError> {
+        let Self { bits, probes, length, words } = self;
+        let mut words = big_endian::words(words)?;
+        if words.is_empty() {
+            words = Words::zeroed(1).map_err(|OutOfMemory { bytes }| DecodeError::Memory { bytes })?;
+        }
+        if !length.is_multiple_of(64)
+            && words.as_slice().last().is_some_and(|last| last >> (length % 64) != 0)
+        {
+            return Err(DecodeError::Padding { field: "end of the bit set" });
+        }
+        let shape = Shape::told_nothing(bits, probes, ForeignHash::Murmur3Twice, Probing::Go);
+        Ok(ForeignBloom::of(words, shape, Peer::Go { length }))
+    }
+}
+
+/// The bit set with its length.
+fn bit_set(filter: &ForeignBloom) -> Option<Vec<u8>> {
+    let Peer::Go { length } = filter.peer else { return None };
+    let mut bytes = Vec::from(length.to_be_bytes());
+    big_endian::put_words(&mut bytes, &filter.words.as_slice()[..words_for(length) as usize]);
+    Some(bytes)
+}
+
+fn binary(filter: &ForeignBloom) -> Option<Vec<u8>> {
+    let bits = bit_set(filter)?;
+    let numbers = [filter.shape.bits, filter.shape.probes.into()].map(u64::to_be_bytes);
+    Some([numbers.as_flattened(), &bits].concat())
+}
+
+fn json(filter: &ForeignBloom) -> Option<Vec<u8>> {
+    let bits = URL_SAFE.encode(bit_set(filter)?);
+    let Shape { bits: modulus, probes, .. } = filter.shape;
+    Some(format!("{{\"m\":{modulus},\"k\":{probes},\"b\":\"{bits}\"}}").into_bytes())
+}
+
+fn unwrap_json(bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
+    let value: Value =
+        serde_json::from_slice(bytes).map_err(|_| DecodeError::Payload { problem: "not JSON" })?;
+    let fields = value.as_object().filter(|fields| fields.len() == 3);
+    let fields = fields.ok_or(DecodeError::Payload { problem: "not the three fields m, k and b" })?;
+    let number = |name: &str| fields.get(name).and_then(Value::as_u64);
+    let problem = "m and k are not whole numbers from 0";
+    let (bits, probes) = number("m").zip(number("k")).ok_or(DecodeError::Payload { problem })?;
+    let text = fields.get("b").and_then(Value::as_str);
+    let text = text.ok_or(DecodeError::Payload { problem: "b is not text" })?;
+    // A process can switch the alphabet.
+    let rest = URL_SAFE.decode(text).or_else(|_| STANDARD.decode(text));
+    let rest = rest.map_err(|_| DecodeError::Payload { problem: "b is not base64" })?;
+    Ok([&bits.to_be_bytes()[..], &probes.to_be_bytes(), &rest].concat())
+}
+
+/// A message that describes a type that encodes itself and is no part of another: 10 bytes.
+const GOB_TYPE: [u8; 11] = [0x0a, 0xff, 0x81, 0x05, 0x01, 0x02, 0xff, 0x84, 0x00, 0x00, 0x00];
+/// The number of that type, and that a value of no struct follows.
+const GOB_VALUE: [u8; 3] = [0xff, 0x82, 0x00];
+
+fn gob(filter: &ForeignBloom) -> Option<Vec<u8>> {
+    let payload = binary(filter)?;
+    let length = gob_number(payload.len() as u64);
+    let message = GOB_VALUE.len() + length.len() + payload.len();
+    Some([&GOB_TYPE[..], &gob_number(message as u64), &GOB_VALUE, &length, &payload].concat())
+}
+
+/// Below 128 a byte; else minus the number of bytes that follow, and these, the highest first.
+fn gob_number(number: u64) -> Vec<u8> {
+    if number < 128 {
+        return Vec::from([number as u8]);
+    }
+    let bytes = number.to_be_bytes();
+    let bytes = &bytes[number.leading_zeros() as usize / 8..];
+    [&[(bytes.len() as u8).wrapping_neg()], bytes].concat()
+}
+
+fn take_gob_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (&first, rest) = bytes.split_first()?;
+    if first < 128 {
+        return Some((first.into(), rest));
+    }
+    let length = usize::from(first.wrapping_neg());
+    let (number, rest) = rest.split_at_checked(length)?;
+    let mut wide = [0; 8];
+    wide.get_mut(8usize.checked_sub(length)?..)?.copy_from_slice(number);
+    Some((u64::from_be_bytes(wide), rest))
+}
+
+fn unwrap_gob(bytes: &[u8]) -> Result<&[u8], DecodeError> {
+    let problem = "not a gob stream of one such filter";
+    let other = DecodeError::Payload { problem };
+    let message = bytes.strip_prefix(&GOB_TYPE).and_then(take_gob_number).ok_or(other.clone())?;
+    super::must_be_long("message", message.0, message.1)?;
+    let value = message.1.strip_prefix(&GOB_VALUE).and_then(take_gob_number).ok_or(other)?;
+    super::must_be_long("value", value.0, value.1)?;
+    Ok(value.1)
+}
