@@ -348,7 +348,7 @@ fn guava_agrees(jar: &Path) {
 
     // For very few keys it depends on the version how many positions a key has.
     let folder = Folder::new();
-    let is_same = |capacity, version| {
+    let is_same = |capacity, version: &str| {
         let key = "user:0\n";
         guava.make(&folder.path("theirs"), capacity, "utf8", key);
         let line = format!("build --to guava --peer-version {version} -n {capacity} -p {FPR} -o ours -");
