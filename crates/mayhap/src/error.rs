@@ -990,6 +990,11 @@ pub enum DecodeError {
         /// The id of the secret that was given.
         given: u64,
     },
+    /// The file of another program does not say how its keys were hashed, and nobody else did.
+    HashRule {
+        /// A rule that can be named.
+        known: &'static str,
+    },
     /// The name of an area is not one that a writer gives it.
     AreaName {
         /// Which area.
@@ -1057,6 +1062,10 @@ impl fmt::Display for DecodeError {
             Self::SecretWrong { needed, given } => write!(
                 f,
                 "the filter is keyed with the secret {needed:016x}; the one given has the id {given:016x}"
+            ),
+            Self::HashRule { known } => write!(
+                f,
+                "the file does not say how its keys were hashed; name the rule, if it is one that is known: --hash {known}"
             ),
             Self::AreaName { area, problem } => write!(f, "the name of area {area} {problem}"),
             Self::Payload { problem } => write!(f, "damaged payload: {problem}"),

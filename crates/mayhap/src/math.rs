@@ -1181,7 +1181,12 @@ const CUCKOO_SLOTS: u64 = 4;
 /// Source: Fan, Andersen, Kaminsky, Mitzenmacher 2014, section 5.1, for its bound `2b/2^f`; Poisson numbers of keys per
 /// combination.
 pub fn cuckoo_fpr(width: u32, load: f64) -> f64 {
-    let compared = 2.0 * CUCKOO_SLOTS as f64 * load.clamp(0.0, 1.0);
+    cuckoo_fpr_with_slots(width, CUCKOO_SLOTS as u32, load)
+}
+
+/// [`cuckoo_fpr`] with so many slots per bucket, instead of 4: those of other programs.
+pub fn cuckoo_fpr_with_slots(width: u32, slots: u32, load: f64) -> f64 {
+    let compared = 2.0 * f64::from(slots) * load.clamp(0.0, 1.0);
     let fingerprints = libm::exp2(f64::from(width.clamp(1, 64))) - 1.0;
     -libm::expm1(-compared / fingerprints)
 }

@@ -96,6 +96,13 @@ impl RoaringSet {
         Ok(Self { set: RoaringTreemap::new(), capacity: plan(spec)?.capacity, inserted: Some(0) })
     }
 
+    /// A set of the `roaring` crate's, of which nobody knows how it came to be.
+    #[must_use]
+    pub fn of(set: RoaringTreemap) -> Self {
+        let capacity = set.len().max(1);
+        Self { set, capacity, inserted: None }
+    }
+
     /// The set as the `roaring` crate has it.
     #[must_use]
     pub fn treemap(&self) -> &RoaringTreemap {

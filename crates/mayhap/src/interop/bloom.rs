@@ -398,7 +398,13 @@ pub(super) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyF
         }
         (Probing::Spark1, H::Spark { seed: 0 } | H::SparkSql { seed: 0 })
         | (Probing::Spark2, H::Spark { .. } | H::SparkSql { .. }) => Peer::Spark,
-        (Probing::BloomfilterCrate, H::SipTwice) => Peer::Crate { seed: fields.bytes("seed")? },
+        (Probing::BloomfilterCrate, H::SipTwice) => {
+            // Its own file has whole bytes.
+            if !bits.is_multiple_of(8) {
+                return Err(DecodeError::Value { field: "bits", found: bits });
+            }
+            Peer::Crate { seed: fields.bytes("seed")? }
+        }
         (Probing::Rbloom, H::Sha256) => Peer::Rbloom,
         _ => return Err(unfit(frame)),
     };

@@ -11,6 +11,15 @@
 //! | [`go`] | bits-and-blooms: binary, JSON, gob | yes | yes | yes | as given |
 //! | [`dcso`] | DCSO's bloom, also in gzip | yes | yes | yes | as given |
 //! | [`spark`] | Spark's sketch, versions 1 and 2 | yes | yes | yes | UTF-8, bytes, or a long as 8 little-endian bytes |
+//! | [`redisbloom`] | RedisBloom's `BF.*`: the chunks of a dump | yes | yes | yes | as given |
+//! | [`redisbloom_cuckoo`] | RedisBloom's `CF.*`: the chunks of a dump | yes | yes | yes | as given |
+//! | [`bloomfilter_crate`] | the crate `bloomfilter`, of which valkey-bloom's are made | yes | yes | yes | as given |
+//! | [`sbbf`] | Parquet's split-block filter, cut out | yes | yes | yes | the value in PLAIN encoding, without a length |
+//! | [`fastfilter`] | FastFilter: xor8, xor16, fuse8, fuse16 | yes | – | – | 8 little-endian bytes, or text through XXH64 |
+//! | [`pybloom_live`] | pybloom-live, plain and scalable | yes | – | – | UTF-8 |
+//! | [`pyprobables`] | pyprobables, plain and expanding | yes | – | – | UTF-8, or bytes |
+//! | [`rbloom`] | rbloom, with a hash that is named | yes | yes | – | as given |
+//! | [`roaring`] | Roaring bitmaps, 32 and 64 bits | yes | yes | – | 8 little-endian bytes |
 //!
 //! ```
 //! use mayhap::bits::Bytes;
@@ -32,7 +41,7 @@ use core::fmt;
 
 use crate::bits::Bytes;
 use crate::error::{DecodeError, SpecError};
-use crate::family::AnyFilter;
+use crate::family::{AnyFilter, Family};
 use crate::hash::Hashing;
 use crate::probing::Probing;
 use crate::spec::{MAX_CAPACITY, MIN_FPR};
@@ -40,14 +49,43 @@ use crate::wire::Frame;
 
 mod big_endian;
 mod bloom;
+pub mod bloomfilter_crate;
 pub mod dcso;
+pub mod fastfilter;
+mod frozen;
 pub mod go;
 pub mod guava;
+pub mod pybloom_live;
+pub mod pyprobables;
+pub mod rbloom;
+pub mod redis_dump;
+pub mod redisbloom;
+pub mod redisbloom_cuckoo;
+pub mod roaring;
+pub mod sbbf;
 pub mod spark;
 
 /// Every format, in the order in which lists show them. Each is in its own file.
-pub static FORMATS: &[&Format] =
-    &[&guava::FORMAT, &go::FORMAT, &go::JSON, &go::GOB, &dcso::FORMAT, &spark::FORMAT];
+pub static FORMATS: &[&Format] = &[
+    &guava::FORMAT,
+    &go::FORMAT,
+    &go::JSON,
+    &go::GOB,
+    &dcso::FORMAT,
+    &spark::FORMAT,
+    &redisbloom::FORMAT,
+    &redisbloom_cuckoo::FORMAT,
+    &bloomfilter_crate::FORMAT,
+    &sbbf::FORMAT,
+    &fastfilter::XOR8,
+    &fastfilter::XOR16,
+    &fastfilter::FUSE8,
+    &fastfilter::FUSE16,
+    &pybloom_live::FORMAT,
+    &pyprobables::FORMAT,
+    &rbloom::FORMAT,
+    &roaring::FORMAT,
+];
 
 /// A foreign format: what a file of it can be made into, and what can be made into one.
 #[derive(Debug)]
@@ -329,6 +367,24 @@ pub(crate) fn must_be_long(field: &'static str, needed: u64, rest: &[u8]) -> Res
     }
 }
 
+/// Checks that a frame is of the family that its rule belongs to, and its keys hashed as they are there.
+pub(crate) fn must_be_of(
+    frame: &Frame,
+    family: &Family,
+    hashing: Hashing,
+    expected: Hashing,
+) -> Result<(), DecodeError> {
+    if frame.header.family != family.id {
+        return Err(DecodeError::Family { found: frame.header.family });
+    }
+    if hashing == expected { Ok(()) } else { Err(bloom::unfit(frame)) }
+}
+
+/// The payload, out of its frame.
+pub(crate) fn take_payload(frame: &mut Frame) -> Bytes {
+    core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()))
+}
+
 /// Whether a frame holds a foreign filter, by its header's rule.
 pub(crate) fn is_foreign(probing: u8) -> bool {
     probing >= 32
@@ -346,6 +402,12 @@ pub(crate) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyF
         | Probing::Spark2
         | Probing::BloomfilterCrate
         | Probing::Rbloom => bloom::decode(frame, hashing),
+        Probing::RedisBloom => redisbloom::decode(frame, hashing),
+        Probing::RedisBloomCuckoo => redisbloom_cuckoo::decode(frame, hashing),
+        Probing::Sbbf => sbbf::decode(frame, hashing),
+        Probing::Xor | Probing::FastFilterFuse => fastfilter::decode(frame, hashing),
+        Probing::PybloomLive => pybloom_live::decode(frame, hashing),
+        Probing::Pyprobables => pyprobables::decode(frame, hashing),
         _ => Err(DecodeError::Probing { found }),
     }
 }

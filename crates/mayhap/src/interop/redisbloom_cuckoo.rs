@@ -1,0 +1,546 @@
+//! RedisBloom's cuckoo filters (`CF.*`): what `CF.SCANDUMP` gives and `CF.LOADCHUNK` takes.
+//!
+//! A filter is one table of fingerprints or several, and a key is in any of them. The [chunks](super::redis_dump) are a
+//! header and the tables, slot after slot:
+//!
+//! ```text
+//!  0  u64  keys that are in             32  u16  slots of a bucket
+//!  8  u64  buckets of the first table   34  u16  moves before an insert gives up
+//! 16  u64  removed since the tables     36  u16  growth: buckets of a table, in those of the one before;
+//!          were last compacted                   a power of two, 0 does not grow
+//! 24  u64  tables
+//!
+//! key ─▶ 64 bits ─▶ fingerprint 5a, 1 to 255;  bucket i, bucket j = i ^ 5a c            modulo a power of two, in each table
+//! ```
+//!
+//! Keys are bytes as given. A key that is inserted again takes another slot. If there is no room in any table, fingerprints
+//! of the newest are moved, a limited number of times; if that does not help they go back, and there is a further table.
+//! When more than a tenth of the keys has been removed, those of the newest tables move to older ones, and an empty table
+//! goes.
+//!
+//! The rate cannot be chosen: [`Making::fpr`] is not looked at. Fingerprints have 8 bits, and every table adds its errors to
+//! those of the others: `fpr_now` of a report tells.
+//!
+//! **We differ** in that an empty filter can be dumped. `CF.SCANDUMP` ends before it begins if no key is in, so that a
+//! server in its place has to look at [`inserted`](RedisCuckoo::inserted) first. A capacity below two buckets, which
+//! `CF.RESERVE` refuses, is taken for two.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::num::{NonZeroU8, NonZeroU16};
+use core::ops::Range;
+
+use super::redis_dump::{self, Array, Dump};
+use super::{Format, Making, bloom};
+use crate::batch::BATCH;
+use crate::bits::OutOfMemory;
+use crate::error::{DecodeError, Full, Limit, SpecError};
+use crate::family::{AnyFilter, Capabilities, Family, Guarantee, LayerReport, Report, Slots};
+use crate::filters::cuckoo::FAMILY;
+use crate::hash::{Digest, ForeignHash, Hashing};
+use crate::math;
+use crate::probing::Probing;
+use crate::simd::prefetch;
+use crate::spec::{MAX_BITS, MAX_CAPACITY};
+use crate::traits::{Count, Filter, Insert, Insertion, Remove};
+use crate::wire::{Fields, Frame, Writer};
+
+/// The format `redisbloom-cuckoo`.
+pub static FORMAT: Format = Format {
+    name: "redisbloom-cuckoo",
+    summary: "RedisBloom's cuckoo filters, the chunks of CF.SCANDUMP in one file",
+    fits: redis_dump::fits::<RedisCuckoo>,
+    read: |bytes, _| Ok(Box::new(redis_dump::read::<RedisCuckoo>(bytes.as_slice())?)),
+    write: Some(|filter| {
+        let filter: &dyn Any = filter;
+        filter.downcast_ref::<RedisCuckoo>().map(redis_dump::write)
+    }),
+    make: Some(|making| Ok(Box::new(make(making)?))),
+};
+
+/// What `CF.RESERVE` takes if nobody says otherwise.
+const DEFAULT_BUCKET: NonZeroU8 = NonZeroU8::new(2).expect("not 0");
+const DEFAULT_MOVES: NonZeroU16 = NonZeroU16::new(20).expect("not 0");
+const DEFAULT_GROWTH: u32 = 1;
+
+/// The highest power of two in 16 bits.
+const MAX_GROWTH: u32 = 1 << 15;
+
+/// The most tables that a filter grows to. Every one of them is asked for each key.
+const MAX_TABLES: usize = 1 << 16;
+
+/// What a fingerprint is multiplied with, for its other bucket.
+const OTHER: u64 = 0x5bd1_e995;
+
+/// Bits of a fingerprint.
+const FINGERPRINT: u32 = 8;
+
+/// The share of the keys that are in; when more have been removed since, tables are compacted.
+const REMOVED: f64 = 0.10;
+
+/// A cuckoo filter as RedisBloom's.
+#[derive(Clone, Debug)]
+pub struct RedisCuckoo {
+    keys: u64,
+    /// Since the tables were last compacted.
+    removed: u64,
+    /// Slots of a bucket, at least 1.
+    bucket: u16,
+    moves: u16,
+    growth: u16,
+    /// Oldest first. There is always one. Each has a power of two of buckets.
+    tables: Vec<Array>,
+}
+
+/// Where a key may be: the buckets are the remainders of these numbers, in every table.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    fingerprint: u8,
+    first: u64,
+    second: u64,
+}
+
+impl Place {
+    fn of(digest: Digest) -> Self {
+        let fingerprint = (digest.a % 255) as u8 + 1;
+        Self::around(digest.a, fingerprint)
+    }
+
+    /// Of a fingerprint that is in a bucket.
+    fn around(first: u64, fingerprint: u8) -> Self {
+        Self { fingerprint, first, second: first ^ u64::from(fingerprint) * OTHER }
+    }
+}
+
+/// The slots of a bucket in a table.
+fn slots_of(table: &[u8], bucket: u16, number: u64) -> Range<usize> {
+    let bucket = usize::from(bucket);
+    let buckets = (table.len() / bucket) as u64;
+    let start = (number & (buckets - 1)) as usize * bucket;
+    start..start + bucket
+}
+
+/// The first slot of one of two buckets that has this; 0 is an empty one.
+fn find(table: &[u8], bucket: u16, place: Place, wanted: u8) -> Option<usize> {
+    [place.first, place.second].into_iter().find_map(|number| {
+        let slots = slots_of(table, bucket, number);
+        let start = slots.start;
+        table[slots].iter().position(|&slot| slot == wanted).map(|at| start + at)
+    })
+}
+
+fn make(making: &Making) -> Result<RedisCuckoo, SpecError> {
+    making.without(true, false)?;
+    let asked = making.growth.unwrap_or(DEFAULT_GROWTH);
+    let growth = u16::try_from(asked).map_err(|_| SpecError::Growth { asked, limit: MAX_GROWTH })?;
+    RedisCuckoo::reserve(making.capacity, DEFAULT_BUCKET, DEFAULT_MOVES, growth)
+}
+
+impl RedisCuckoo {
+    /// An empty filter, as `CF.RESERVE` makes it: for so many keys, with so many slots in a bucket, so many moves before an
+    /// insert gives up, and a further table of so many times the buckets then, which is rounded up to a power of two; 0
+    /// does not grow.
+    ///
+    /// # Errors
+    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
+    pub fn reserve(
+        capacity: u64,
+        bucket_size: NonZeroU8,
+        max_iterations: NonZeroU16,
+        expansion: u16,
+    ) -> Result<Self, SpecError> {
+        if !(1..=MAX_CAPACITY).contains(&capacity) {
+            return Err(SpecError::Capacity { asked: capacity, limit: MAX_CAPACITY });
+        }
+        if u32::from(expansion) > MAX_GROWTH {
+            return Err(SpecError::Growth { asked: expansion.into(), limit: MAX_GROWTH });
+        }
+        let growth = if expansion == 0 { 0 } else { expansion.next_power_of_two() };
+        let bucket = u16::from(bucket_size.get());
+        let buckets = (capacity / u64::from(bucket)).max(2).next_power_of_two();
+        let slots = buckets * u64::from(bucket);
+        if slots > MAX_BITS / u64::from(FINGERPRINT) {
+            return Err(SpecError::Bits { asked: slots * u64::from(FINGERPRINT), limit: MAX_BITS });
+        }
+        let tables = Vec::from([Array::zeroed(slots)?]);
+        Ok(Self { keys: 0, removed: 0, bucket, moves: max_iterations.get(), growth, tables })
+    }
+
+    /// Inserts a key. One that is in already takes another slot.
+    ///
+    /// # Errors
+    /// [`Full`] if there is no room for it and it does not grow, or there is no memory for that; then nothing has changed.
+    pub fn insert(&mut self, key: &[u8]) -> Result<Insertion, Full> {
+        self.insert_digest(self.hashing().digest(key))
+    }
+
+    /// Whether a key is perhaps in. `false` is certain, as long as only keys that were in have been removed.
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.contains_digest(self.hashing().digest(key))
+    }
+
+    /// Removes one copy of a key. `false`: it was certainly not in, and nothing has changed.
+    pub fn remove(&mut self, key: &[u8]) -> bool {
+        self.remove_digest(self.hashing().digest(key))
+    }
+
+    /// How many slots have its fingerprint, among those that may be of the key.
+    #[must_use]
+    pub fn count(&self, key: &[u8]) -> u64 {
+        self.count_digest(self.hashing().digest(key))
+    }
+
+    /// How keys are hashed.
+    #[must_use]
+    pub fn hashing(&self) -> Hashing {
+        Hashing::Foreign(ForeignHash::Murmur64a)
+    }
+
+    /// How many keys are in by its own count: those that were inserted, without those that were removed.
+    #[must_use]
+    pub fn inserted(&self) -> u64 {
+        self.keys
+    }
+
+    /// How many were removed since the tables were last compacted.
+    #[must_use]
+    pub fn removed(&self) -> u64 {
+        self.removed
+    }
+
+    /// Its tables, oldest first. A key is compared with the slots of two buckets in each.
+    #[must_use]
+    pub fn layers(&self) -> Vec<LayerReport> {
+        let layer = |table: &Array| {
+            let (capacity, keys) = (table.as_slice().len() as u64, used(table));
+            let fill = keys as f64 / capacity as f64;
+            let fpr_now = self.rate(fill);
+            let probes = 2 * u32::from(self.bucket);
+            LayerReport { capacity, keys, bits: capacity * u64::from(FINGERPRINT), probes, fill, fpr_now }
+        };
+        self.tables.iter().map(layer).collect()
+    }
+
+    /// The rate of one table.
+    fn rate(&self, load: f64) -> f64 {
+        math::cuckoo_fpr_with_slots(FINGERPRINT, self.bucket.into(), load)
+    }
+
+    fn capacity(&self) -> u64 {
+        self.tables.iter().map(|table| table.as_slice().len() as u64).sum()
+    }
+
+    fn used(&self) -> u64 {
+        self.tables.iter().map(used).sum()
+    }
+
+    fn newest(&self) -> &Array {
+        self.tables.last().expect("there is always one")
+    }
+
+    /// Takes an empty slot of either bucket, in the newest table that has one.
+    fn put(&mut self, place: Place) -> bool {
+        let bucket = self.bucket;
+        self.tables.iter_mut().rev().any(|table| put_in(table, bucket, place))
+    }
+
+    /// Moves fingerprints of the newest table until one finds an empty slot; if none does they are all where they were.
+    fn put_by_moves(&mut self, place: Place) -> bool {
+        let (bucket, moves) = (self.bucket, self.moves);
+        let table = self.tables.last_mut().expect("there is always one").as_mut_slice();
+        let (mut homeless, mut number) = (place.fingerprint, place.first);
+        let mut moved = Vec::new();
+        for step in 0..moves {
+            let slot = slots_of(table, bucket, number).start + usize::from(step % bucket);
+            core::mem::swap(&mut homeless, &mut table[slot]);
+            moved.push(slot);
+            number ^= u64::from(homeless) * OTHER;
+            let slots = slots_of(table, bucket, number);
+            if let Some(empty) = table[slots].iter_mut().find(|slot| **slot == 0) {
+                *empty = homeless;
+                return true;
+            }
+        }
+        for slot in moved.into_iter().rev() {
+            core::mem::swap(&mut homeless, &mut table[slot]);
+        }
+        false
+    }
+
+    fn next_table(&self) -> Result<Array, Full> {
+        let full = |limit| Err(Full { limit, inserted: 0 });
+        if self.growth == 0 {
+            let slots = self.capacity();
+            return full(Limit::Slots { capacity: slots, used: self.used(), slots });
+        }
+        if self.tables.len() >= MAX_TABLES {
+            return full(Limit::Layers { most: MAX_TABLES as u64 });
+        }
+        let bytes = (self.newest().as_slice().len() as u64).saturating_mul(self.growth.into());
+        if bytes > MAX_BITS / u64::from(FINGERPRINT) {
+            return full(Limit::Memory { bytes });
+        }
+        Array::zeroed(bytes).or_else(|OutOfMemory { bytes }| full(Limit::Memory { bytes }))
+    }
+
+    /// Moves the fingerprints of the newest tables to older ones, and drops tables that are empty then.
+    pub fn compact(&mut self) {
+        while let Some((newest, older)) = self.tables.split_last_mut()
+            && !older.is_empty()
+        {
+            let bucket = self.bucket;
+            let mut all_moved = true;
+            for (slot, fingerprint) in newest.as_mut_slice().iter_mut().enumerate() {
+                if *fingerprint != 0 {
+                    let place = Place::around((slot / usize::from(bucket)) as u64, *fingerprint);
+                    if older.iter_mut().any(|table| put_in(table, bucket, place)) {
+                        *fingerprint = 0;
+                    } else {
+                        all_moved = false;
+                    }
+                }
+            }
+            if !all_moved {
+                break;
+            }
+            self.tables.pop();
+        }
+        self.removed = 0;
+    }
+}
+
+/// Takes an empty slot of either bucket.
+fn put_in(table: &mut Array, bucket: u16, place: Place) -> bool {
+    let empty = find(table.as_slice(), bucket, place, 0);
+    if let Some(slot) = empty {
+        table.as_mut_slice()[slot] = place.fingerprint;
+    }
+    empty.is_some()
+}
+
+fn used(table: &Array) -> u64 {
+    table.as_slice().iter().map(|&slot| u64::from(slot != 0)).sum()
+}
+
+/// What a header tells.
+struct Header {
+    keys: u64,
+    buckets: u64,
+    removed: u64,
+    tables: u64,
+    bucket: u16,
+    moves: u16,
+    growth: u16,
+}
+
+impl Header {
+    fn parse(header: &[u8]) -> Result<Self, DecodeError> {
+        let mut fields = Fields::new(header);
+        let parsed = Self {
+            keys: fields.u64("keys")?,
+            buckets: fields.u64("buckets")?,
+            removed: fields.u64("removed keys")?,
+            tables: fields.u64("tables")?,
+            bucket: fields.u16("slots of a bucket")?,
+            moves: fields.u16("moves")?,
+            growth: fields.u16("growth")?,
+        };
+        fields.end("header", header.len())?;
+        let refused = |field, found| Err(DecodeError::Value { field, found });
+        if !parsed.buckets.is_power_of_two() {
+            return refused("buckets", parsed.buckets);
+        }
+        if parsed.tables == 0 {
+            return refused("tables", 0);
+        }
+        if parsed.bucket == 0 {
+            return refused("slots of a bucket", 0);
+        }
+        // A filter that does not grow has one table.
+        if !parsed.growth.is_power_of_two() && (parsed.growth != 0 || parsed.tables != 1) {
+            return refused("growth", parsed.growth.into());
+        }
+        Ok(parsed)
+    }
+
+    /// The slots of each table; `None` beyond all numbers.
+    fn tables(&self) -> impl Iterator<Item = Option<u64>> {
+        let mut slots = self.buckets.checked_mul(self.bucket.into());
+        (0..self.tables).map(move |_| {
+            let these = slots;
+            slots = slots.and_then(|slots| slots.checked_mul(self.growth.into()));
+            these
+        })
+    }
+}
+
+impl Dump for RedisCuckoo {
+    fn lengths(header: &[u8], limit: u64) -> Result<Vec<u64>, DecodeError> {
+        redis_dump::fitting(Header::parse(header)?.tables(), limit)
+    }
+
+    fn begin(header: &[u8], limit: u64) -> Result<Self, DecodeError> {
+        let lengths = Self::lengths(header, limit)?;
+        let Header { keys, removed, bucket, moves, growth, .. } = Header::parse(header)?;
+        let tables = lengths.into_iter().map(Array::zeroed).collect::<Result<_, _>>();
+        let tables = tables.map_err(|OutOfMemory { bytes }| DecodeError::Memory { bytes })?;
+        Ok(Self { keys, removed, bucket, moves, growth, tables })
+    }
+
+    fn header(&self) -> Vec<u8> {
+        let buckets = self.tables[0].as_slice().len() as u64 / u64::from(self.bucket);
+        let numbers = [self.keys, buckets, self.removed, self.tables.len() as u64];
+        let mut header: Vec<u8> = numbers.into_iter().flat_map(u64::to_le_bytes).collect();
+        header.extend([self.bucket, self.moves, self.growth].into_iter().flat_map(u16::to_le_bytes));
+        header
+    }
+
+    fn arrays(&self) -> impl Iterator<Item = &[u8]> {
+        self.tables.iter().map(Array::as_slice)
+    }
+
+    fn array_mut(&mut self, index: usize) -> &mut [u8] {
+        self.tables[index].as_mut_slice()
+    }
+}
+
+impl Filter for RedisCuckoo {
+    fn hashing(&self) -> Hashing {
+        self.hashing()
+    }
+
+    #[inline]
+    fn contains_digest(&self, digest: Digest) -> bool {
+        let place = Place::of(digest);
+        let has = |table: &Array| find(table.as_slice(), self.bucket, place, place.fingerprint).is_some();
+        self.tables.iter().any(has)
+    }
+
+    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
+        let newest = self.newest().as_slice();
+        for digests in digests.chunks(BATCH) {
+            for place in digests.iter().map(|&digest| Place::of(digest)) {
+                for number in [place.first, place.second] {
+                    prefetch(newest, slots_of(newest, self.bucket, number).start);
+                }
+            }
+            hits.extend(digests.iter().map(|&digest| self.contains_digest(digest)));
+        }
+    }
+}
+
+impl Insert for RedisCuckoo {
+    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
+        let known = self.contains_digest(digest);
+        let place = Place::of(digest);
+        if !self.put(place) && !self.put_by_moves(place) {
+            let mut table = self.next_table()?;
+            put_in(&mut table, self.bucket, place);
+            self.tables.push(table);
+        }
+        self.keys = self.keys.saturating_add(1);
+        Ok(Insertion::new_if(!known))
+    }
+}
+
+impl Remove for RedisCuckoo {
+    fn remove_digest(&mut self, digest: Digest) -> bool {
+        let (bucket, place) = (self.bucket, Place::of(digest));
+        let removed = self.tables.iter_mut().rev().any(|table| {
+            let slot = find(table.as_slice(), bucket, place, place.fingerprint);
+            if let Some(slot) = slot {
+                table.as_mut_slice()[slot] = 0;
+            }
+            slot.is_some()
+        });
+        if removed {
+            self.keys = self.keys.saturating_sub(1);
+            self.removed = self.removed.saturating_add(1);
+            if self.tables.len() > 1 && self.removed as f64 > self.keys as f64 * REMOVED {
+                self.compact();
+            }
+        }
+        removed
+    }
+}
+
+impl Count for RedisCuckoo {
+    fn count_digest(&self, digest: Digest) -> u64 {
+        let Place { fingerprint, first, second } = Place::of(digest);
+        let mut count = 0;
+        for table in self.tables.iter().map(Array::as_slice) {
+            let (ours, others) = (slots_of(table, self.bucket, first), slots_of(table, self.bucket, second));
+            // Both may be the same one.
+            let others = if others == ours { 0..0 } else { others };
+            let slots = table[ours].iter().chain(&table[others]);
+            count += slots.filter(|&&slot| slot == fingerprint).count() as u64;
+        }
+        count
+    }
+}
+
+impl AnyFilter for RedisCuckoo {
+    fn family(&self) -> &'static Family {
+        &FAMILY
+    }
+
+    fn rule(&self) -> Option<&'static str> {
+        Some(FORMAT.name)
+    }
+
+    /// It takes more and more keys, but does not keep its rate: it does not grow as others do.
+    fn can(&self) -> Capabilities {
+        Capabilities { merges: false, ..FAMILY.can }
+    }
+
+    fn slots(&self) -> Option<Slots> {
+        Some(Slots { slots: self.capacity(), used: self.used(), evictions: None })
+    }
+
+    fn report(&self) -> Report {
+        let (capacity, used, layers) = (self.capacity(), self.used(), self.layers());
+        Report {
+            capacity,
+            inserted: Some(self.keys),
+            estimated_len: Some(used as f64),
+            bits: capacity * u64::from(FINGERPRINT),
+            probes: None,
+            fill: used as f64 / capacity as f64,
+            fpr_asked: self.rate(1.0),
+            fpr_now: math::compounded_fpr(layers.iter().map(|layer| layer.fpr_now)),
+            fpr_at_capacity: math::compounded_fpr(layers.iter().map(|_| self.rate(1.0))),
+            guarantee: Guarantee::NoFalseNegativesIfDeletesValid,
+        }
+    }
+
+    fn layers(&self) -> Vec<LayerReport> {
+        self.layers()
+    }
+
+    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
+        out.probing(Probing::RedisBloomCuckoo);
+        out.counts(Some(self.keys), self.used());
+        redis_dump::encode(self, out);
+    }
+
+    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
+        Some(self)
+    }
+    fn as_remove(&mut self) -> Option<&mut dyn Remove> {
+        Some(self)
+    }
+    fn as_count(&self) -> Option<&dyn Count> {
+        Some(self)
+    }
+}
+
+/// The filter of a file of ours.
+pub(super) fn decode(frame: &Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
+    let filter: RedisCuckoo = redis_dump::decode(frame, FAMILY.id)?;
+    if filter.hashing() != hashing {
+        return Err(bloom::unfit(frame));
+    }
+    Ok(Box::new(filter))
+}
