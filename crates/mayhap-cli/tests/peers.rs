@@ -15,6 +15,7 @@ use std::process::{Command, Stdio};
 
 use bloomfilter::Bloom;
 use flate2::read::MultiGzDecoder;
+use mayhap::interop::bloomfilter_crate::VALKEY_SEED;
 
 use runner::{Folder, lines};
 
@@ -34,8 +35,10 @@ trait Peer {
 struct Case {
     kind: &'static str,
     format: &'static str,
-    /// Further options of ours, for the kind of keys.
-    options: &'static str,
+    /// What keys are, as an option of ours.
+    keys: &'static str,
+    /// What the file does not say of itself, as an option of ours.
+    file: &'static str,
     /// Options that are for building alone.
     making: &'static str,
     /// How names of such files end.
@@ -43,8 +46,13 @@ struct Case {
 }
 
 impl Case {
-    const fn new(kind: &'static str, format: &'static str, options: &'static str) -> Self {
-        Self { kind, format, options, making: "", suffix: "" }
+    const fn new(kind: &'static str, format: &'static str, keys: &'static str) -> Self {
+        Self { kind, format, keys, file: "", making: "", suffix: "" }
+    }
+
+    /// The options with which we open a file of the peer's.
+    fn foreign(&self) -> String {
+        format!("--format {} {} {}", self.format, self.file, self.keys)
     }
 }
 
@@ -136,32 +144,31 @@ impl<'a> Meeting<'a> {
     /// We open the peer's file.
     #[track_caller]
     fn we_read(&self) {
-        let Case { format, options, .. } = self.case;
-        self.we_agree(&self.theirs, &format!("--format {format} {options}"));
+        self.we_agree(&self.theirs, &self.case.foreign());
     }
 
     /// The peer's file goes into our container.
     #[track_caller]
     fn we_keep(&self) {
-        self.convert(&self.theirs, self.case.format, "theirs.mayhap", "mayhap");
-        self.we_agree("theirs.mayhap", self.case.options);
+        self.convert(&self.theirs, &self.case.foreign(), "theirs.mayhap", "mayhap");
+        self.we_agree("theirs.mayhap", self.case.keys);
     }
 
     /// What was kept comes out of our container again.
     #[track_caller]
     fn we_give_back(&self) {
         let back = format!("back{}", self.case.suffix);
-        self.convert("theirs.mayhap", "mayhap", &back, self.case.format);
+        self.convert("theirs.mayhap", "", &back, self.case.format);
         self.is_the_peers_file(&back);
     }
 
     /// We add keys to the peer's file, and the peer opens it.
     #[track_caller]
     fn we_continue(&self) {
-        let Case { kind, format, options, suffix, .. } = self.case;
+        let Case { kind, format, suffix, .. } = self.case;
         let continued = format!("continued{suffix}");
         self.folder.write(&continued, self.folder.read(&self.theirs));
-        let foreign = format!("--format {format} {options}");
+        let foreign = self.case.foreign();
         self.folder.mayhap(&format!("add {foreign} {continued} -")).input(&self.keys.more).run().ends(0);
         let asked = format!("{}{}", self.keys.more, self.questions);
         let answers = self.peer.ask(&self.folder.path(&continued), kind, &asked);
@@ -173,30 +180,30 @@ impl<'a> Meeting<'a> {
     /// From the same keys we write the peer's file: at once, and by way of our container.
     #[track_caller]
     fn we_write(&self) {
-        let Case { format, options, suffix, .. } = self.case;
+        let Case { format, keys, suffix, .. } = self.case;
         let ours = format!("ours{suffix}");
         self.build(&format!("--to {format}"), &ours);
         self.is_the_peers_file(&ours);
         self.the_peer_agrees(&ours);
         let exported = format!("exported{suffix}");
         self.build(&format!("--format {format}"), "ours.mayhap");
-        self.we_agree("ours.mayhap", options);
-        self.convert("ours.mayhap", "mayhap", &exported, format);
+        self.we_agree("ours.mayhap", keys);
+        self.convert("ours.mayhap", "", &exported, format);
         self.the_peer_agrees(&exported);
-        self.convert(&exported, format, "imported.mayhap", "mayhap");
-        self.we_agree("imported.mayhap", options);
+        self.convert(&exported, &self.case.foreign(), "imported.mayhap", "mayhap");
+        self.we_agree("imported.mayhap", keys);
     }
 
     #[track_caller]
     fn build(&self, what: &str, output: &str) {
-        let (Case { options, making, .. }, capacity) = (self.case, self.keys.capacity());
-        let line = format!("build {what} {making} {options} -n {capacity} -p {FPR} -o {output} -");
+        let (Case { keys, making, .. }, capacity) = (self.case, self.keys.capacity());
+        let line = format!("build {what} {making} {keys} -n {capacity} -p {FPR} -o {output} -");
         self.folder.mayhap(&line).input(&self.keys.members).run().ends(0);
     }
 
     #[track_caller]
-    fn convert(&self, input: &str, from: &str, output: &str, to: &str) {
-        self.folder.mayhap(&format!("convert {input} --format {from} -o {output} --to {to}")).run().ends(0);
+    fn convert(&self, input: &str, options: &str, output: &str, to: &str) {
+        self.folder.mayhap(&format!("convert {options} {input} -o {output} --to {to}")).run().ends(0);
     }
 
     #[track_caller]
@@ -233,20 +240,21 @@ fn content(folder: &Folder, name: &str) -> Vec<u8> {
     plain
 }
 
-/// A format that is only read.
+/// A format whose files we read and keep in files of ours.
 #[track_caller]
-fn reads(peer: &dyn Peer, case: &Case, keys: &Keys) {
-    Meeting::new(peer, case, keys).we_read();
-}
-
-/// A format that is read and written.
-#[track_caller]
-fn both_ways(peer: &dyn Peer, case: &Case, keys: &Keys) {
+fn one_way<'a>(peer: &'a dyn Peer, case: &'a Case, keys: &'a Keys) -> Meeting<'a> {
     let meeting = Meeting::new(peer, case, keys);
-    // Errors are what shows that both sides look at the same bits.
-    assert!(keys.divide(&meeting.answers).1.contains('1'), "no absent key is a false positive");
     meeting.we_read();
     meeting.we_keep();
+    meeting
+}
+
+/// A format that we write, too.
+#[track_caller]
+fn both_ways(peer: &dyn Peer, case: &Case, keys: &Keys) {
+    let meeting = one_way(peer, case, keys);
+    // Errors are what shows that both sides look at the same bits.
+    assert!(keys.divide(&meeting.answers).1.contains('1'), "no absent key is a false positive");
     meeting.we_give_back();
     meeting.we_continue();
     meeting.we_write();
@@ -464,13 +472,17 @@ fn dcso() {
     }
 }
 
-/// The crate `bloomfilter`, which is linked into this test.
+/// The crate `bloomfilter`, which is linked into this test. The kind is the seed: ours, or a random one.
 struct Crate;
 
 impl Peer for Crate {
-    fn make(&self, file: &Path, capacity: usize, _kind: &str, keys: &str) {
+    fn make(&self, file: &Path, capacity: usize, kind: &str, keys: &str) {
         let fpr = FPR.parse().expect("a number");
-        let mut bloom = Bloom::<[u8]>::new_for_fp_rate(capacity, fpr).expect("a filter");
+        let made = match kind {
+            "our seed" => Bloom::<[u8]>::new_for_fp_rate_with_seed(capacity, fpr, &VALKEY_SEED),
+            _ => Bloom::new_for_fp_rate(capacity, fpr),
+        };
+        let mut bloom = made.expect("a filter");
         keys.lines().for_each(|key| bloom.set(key.as_bytes()));
         fs::write(file, bloom.as_slice()).expect("a file");
     }
@@ -483,7 +495,12 @@ impl Peer for Crate {
 
 #[test]
 fn bloomfilter_crate() {
-    both_ways(&Crate, &Case::new("bytes", "bloomfilter-crate", ""), &Keys::text());
+    let keys = Keys::text();
+    both_ways(&Crate, &Case::new("our seed", "bloomfilter-crate", ""), &keys);
+    let random = Case::new("a random seed", "bloomfilter-crate", "");
+    let meeting = one_way(&Crate, &random, &keys);
+    meeting.we_give_back();
+    meeting.we_continue();
 }
 
 #[test]
@@ -491,13 +508,14 @@ fn parquet() {
     let Some(duckdb) = Driver::python("duckdb") else {
         return without("duckdb");
     };
-    // More keys than one row group takes, so that each file has several filters.
-    let text = Keys::new(5000, |i| format!("user:{i}"));
-    reads(&duckdb, &Case::new("text", "parquet", "--column key"), &text);
-    let mut numbers = Keys::numbers(32);
-    reads(&duckdb, &Case::new("i32", "parquet", "--column key --as i32"), &numbers);
-    numbers = Keys::numbers(64);
-    reads(&duckdb, &Case::new("i64", "parquet", "--column key --as i64"), &numbers);
+    let reads = |kind, options, keys: &Keys| {
+        let case = Case { file: "--column key", ..Case::new(kind, "parquet", options) };
+        Meeting::new(&duckdb, &case, keys).we_read();
+    };
+    // More keys than one row group takes, so that the file has several filters.
+    reads("text", "", &Keys::new(5000, |i| format!("user:{i}")));
+    reads("i32", "--as i32", &Keys::numbers(32));
+    reads("i64", "--as i64", &Keys::numbers(64));
 }
 
 #[test]
@@ -506,7 +524,7 @@ fn fastfilter() {
         return without("pyfusefilter");
     };
     for format in ["xor8", "xor16", "fuse8", "fuse16"] {
-        reads(&fastfilter, &Case::new(format, format, ""), &Keys::ascii());
+        one_way(&fastfilter, &Case::new(format, format, ""), &Keys::ascii());
     }
 }
 
@@ -516,7 +534,7 @@ fn pybloom_live() {
         return without("pybloom-live");
     };
     for kind in ["plain", "scalable"] {
-        reads(&pybloom_live, &Case::new(kind, "pybloom-live", ""), &Keys::text());
+        one_way(&pybloom_live, &Case::new(kind, "pybloom-live", ""), &Keys::text());
     }
 }
 
@@ -526,7 +544,7 @@ fn pyprobables() {
         return without("pyprobables");
     };
     for kind in ["plain", "expanding"] {
-        reads(&pyprobables, &Case::new(kind, "pyprobables", ""), &Keys::text());
+        one_way(&pyprobables, &Case::new(kind, "pyprobables", ""), &Keys::text());
     }
 }
 
@@ -535,7 +553,8 @@ fn rbloom() {
     let Some(rbloom) = Driver::python("rbloom") else {
         return without("rbloom");
     };
-    reads(&rbloom, &Case::new("sha256", "rbloom", "--hash sha256"), &Keys::text());
+    let case = Case { file: "--hash sha256", ..Case::new("sha256", "rbloom", "") };
+    one_way(&rbloom, &case, &Keys::text()).we_give_back();
 }
 
 #[test]
@@ -546,5 +565,5 @@ fn roaring() {
     // Some close together, some far apart, so that the set has containers of more than one kind.
     let keys =
         Keys::new(6000, |i| if i % 2 == 0 { i.to_string() } else { (i * 500_009 + 70_000).to_string() });
-    reads(&roaring, &Case::new("bitmap", "roaring", "--as u64"), &keys);
+    one_way(&roaring, &Case::new("bitmap", "roaring", "--as u64"), &keys).we_give_back();
 }
