@@ -228,11 +228,11 @@ pub(crate) struct OpenArgs {
 impl OpenArgs {
     /// Opens a filter file that is asked for keys of a kind.
     pub(crate) fn open(&self, path: &Path, kind: Kind) -> Result<Opened> {
-        Ok(self.open_with_format(path, kind)?.0)
+        Ok(self.open_with_format(path, Some(kind))?.0)
     }
 
-    /// Opens a filter file, and tells its format.
-    pub(crate) fn open_with_format(&self, path: &Path, kind: Kind) -> Result<(Opened, FileFormat)> {
+    /// Opens a filter file, for keys of a kind or for none, and tells its format.
+    pub(crate) fn open_with_format(&self, path: &Path, kind: Option<Kind>) -> Result<(Opened, FileFormat)> {
         let access = if self.no_mmap { Access::Read } else { Access::Map };
         let format = self.format.of(path)?;
         let opened = match format {

@@ -11,6 +11,7 @@ use mayhap::{AnyFilter, Secret};
 use mayhap_store::{Access, Checked, Opened, UpdateError, read_bytes, update, update_bytes, write_bytes};
 
 use crate::keys::Kind;
+use crate::parquet_file;
 use crate::report;
 use crate::secret;
 
@@ -144,20 +145,23 @@ impl FormatArgs {
         }
     }
 
-    /// Opens a file that is not ours.
+    /// Opens a file that is not ours, to be asked for keys of a kind.
     pub(crate) fn open_foreign(
         &self,
         path: &Path,
         format: FileFormat,
         access: Access,
-        kind: Kind,
+        kind: Option<Kind>,
     ) -> Result<Opened> {
+        if format != FileFormat::Parquet && self.column.is_some() {
+            bail!("{}: --column is for Parquet files", path.display());
+        }
         let filter = match format {
             FileFormat::Mayhap => bail!("{}: a mayhap file is opened as one", path.display()),
-            FileFormat::Parquet => bail!("{}: Parquet", path.display()),
+            FileFormat::Parquet => parquet_file::open(path, self.column.as_deref(), kind)?,
             FileFormat::Foreign(format) => {
                 let bytes = read_bytes(path, access)?;
-                read(path, format, bytes, &reading(kind, self.hash))?
+                read(path, format, bytes, &reading(kind.unwrap_or_default(), self.hash))?
             }
         };
         Ok(Opened { filter, checked: Checked::Nothing, metadata: None, key_id: None })

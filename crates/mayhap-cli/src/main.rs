@@ -9,6 +9,7 @@ mod input;
 mod keys;
 mod known_keys;
 mod numbers;
+mod parquet_file;
 mod progress;
 mod report;
 mod secret;

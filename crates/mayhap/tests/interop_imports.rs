@@ -7,6 +7,7 @@ use mayhap::AnyFilter;
 use mayhap::bits::Bytes;
 use mayhap::interop::{self, HashRule, Keys, Making, Reading, recognise, sbbf};
 use mayhap::{Combine, DecodeError};
+use sha2::Digest as _;
 
 fn error(format: &str, bytes: &[u8], reading: &Reading) -> DecodeError {
     match interop::format(format).unwrap().read(bytes.to_vec().into(), reading) {
@@ -66,7 +67,7 @@ fn parquet_filters_are_sized_as_pyarrow_does() {
         assert_eq!(write("sbbf", &*made), golden.read(golden.text("sbbf_file")), "{name}");
         assert_eq!(made.report().inserted, Some(golden.number("inserted_first")));
     }
-    let refused = interop::format("sbbf").unwrap().make(&Making::new(1 << 40, 0.01)).unwrap_err();
+    let refused = interop::format("sbbf").unwrap().make(&Making::new(1 << 40, 0.01)).err().unwrap();
     assert!(refused.to_string().contains("1073741824"), "{refused}");
 }
 
@@ -250,29 +251,62 @@ fn pybloom_live_files_are_read_and_answer_as_pybloom_live_does() {
     }
 }
 
-/// Nothing in the file tells the two apart but the answers.
-#[test]
-fn a_pybloom_live_file_of_old_is_hashed_by_md5_where_it_says_so() {
-    use md5::{Digest, Md5};
-    let (slices, slice) = (7u64, 1370u64);
+/// A plain file of pybloom-live with these keys, from the description of the format, with numbers of so many bytes.
+fn pybloom_live_file(
+    (slices, slice): (u64, u64),
+    number: usize,
+    keys: &[Vec<u8>],
+    hash: impl Fn(&[u8]) -> Vec<u8>,
+) -> Vec<u8> {
     let mut bits = vec![0u8; (slices * slice).div_ceil(8) as usize];
-    let keys = Golden::new("pybloom-live", "pl-plain").inserted();
-    let salt = Md5::digest(0u32.to_le_bytes());
-    for key in &keys {
-        let hash = Md5::digest([&salt[..], key].concat());
-        for (index, chunk) in (0..slices).zip(hash.chunks(2)) {
-            let place = index * slice + u64::from(u16::from_le_bytes([chunk[0], chunk[1]])) % slice;
+    for key in keys {
+        let hashes = (0u32..).flat_map(|salt| hash(&[&hash(&salt.to_le_bytes()), &key[..]].concat()));
+        let bytes: Vec<u8> = hashes.take(slices as usize * number).collect();
+        for (index, bytes) in (0..slices).zip(bytes.chunks(number)) {
+            let value = bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte));
+            let place = index * slice + value % slice;
             bits[(place / 8) as usize] |= 1 << (place % 8);
         }
     }
-    let header = [0.01f64.to_bits(), slices, slice, 1000, 1000].map(u64::to_le_bytes).concat();
-    let file = [header, bits].concat();
+    let header = [0.01f64.to_bits(), slices, slice, 1000, keys.len() as u64].map(u64::to_le_bytes).concat();
+    [header, bits].concat()
+}
+
+/// Nothing in the file tells the two apart but the answers.
+#[test]
+fn a_pybloom_live_file_of_old_is_hashed_by_md5_where_somebody_says_so() {
+    let keys = Golden::new("pybloom-live", "pl-plain").inserted();
+    let file = pybloom_live_file((7, 1370), 2, &keys, |bytes| md5::Md5::digest(bytes).to_vec());
     let old = Reading { hash: Some(HashRule::Md5), ..Reading::default() };
     let filter = read("pybloom-live", file.clone(), &old);
     let back = through_our_container(&*filter);
     assert!(keys.iter().all(|key| filter.contains(key) && back.contains(key)));
     let today = read("pybloom-live", file, &Reading::default());
     assert!(keys.iter().filter(|key| today.contains(key)).count() < 50);
+}
+
+/// Hash functions of more bits, numbers of more bytes, and more slices than one hash has numbers.
+#[test]
+fn pybloom_live_takes_the_hash_function_that_its_slices_need() {
+    let keys = Golden::new("pybloom-live", "pl-plain").inserted();
+    let sha384 = |bytes: &[u8]| sha2::Sha384::digest(bytes).to_vec();
+    let sha512 = |bytes: &[u8]| sha2::Sha512::digest(bytes).to_vec();
+    let files = [
+        ("SHA-384", pybloom_live_file((17, 1443), 2, &keys, sha384)),
+        ("SHA-384", pybloom_live_file((24, 0x7fff), 2, &keys, sha384)),
+        ("SHA-384 of longer numbers", pybloom_live_file((12, 0x8000), 4, &keys, sha384)),
+        ("SHA-512", pybloom_live_file((25, 1443), 2, &keys, sha512)),
+        ("SHA-512 twice", pybloom_live_file((33, 1443), 2, &keys, sha512)),
+        ("SHA-512 thrice, of longer numbers", pybloom_live_file((40, 0x8000), 4, &keys, sha512)),
+    ];
+    for (what, file) in files {
+        let filter = read("pybloom-live", file, &Reading::default());
+        assert!(keys.iter().all(|key| filter.contains(key)), "{what}");
+        assert!(
+            !Golden::new("pybloom-live", "pl-plain").absent().iter().any(|key| filter.contains(key)),
+            "{what}"
+        );
+    }
 }
 
 #[test]
@@ -347,7 +381,9 @@ fn pyprobables_files_are_read_and_answer_as_pyprobables_does() {
         if name == "pp-expanding" {
             assert_eq!(filter.family().name, "scalable");
             assert_eq!(filter.layers().len() as u64, golden.number("expansions") + 1);
-            assert_eq!((report.capacity, report.inserted), (1200, Some(932)));
+            // Some seemed to be in already, and were not taken.
+            assert_eq!(filter.layers().iter().map(|layer| layer.keys).sum::<u64>(), 984);
+            assert_eq!((report.capacity, report.inserted), (1200, Some(1000)));
         } else {
             assert_eq!(filter.family().name, "bloom");
             assert_eq!(report.bits, golden.number("number_bits"));
@@ -380,7 +416,7 @@ fn hostile_pyprobables_files_are_errors() {
         (with(&plain, footer, 0u64.to_le_bytes()), "capacity is 0"),
         (with(&plain, footer, (1u64 << 60).to_le_bytes()), "capacity is 1152921504606846976"),
         (with(&plain, footer, 1001u64.to_le_bytes()), "bits takes 1200 bytes, 1199 are there"),
-        (with(&plain, footer, 999u64.to_le_bytes()), "1 bytes follow the end"),
+        (with(&plain, footer, 999u64.to_le_bytes()), "2 bytes follow the end"),
         (with(&plain, footer + 16, f32::NAN.to_le_bytes()), "rate is"),
         (with(&plain, footer + 16, (-0.5f32).to_le_bytes()), "rate is"),
         (with(&plain, footer + 16, 1f32.to_le_bytes()), "rate is"),
@@ -507,18 +543,12 @@ fn hostile_roaring_files_are_errors() {
     for (changed, said) in [
         (with(&file, 4, u32::MAX.to_le_bytes()), "containers is 4294967295"),
         (with(&file, 4, 65_536u32.to_le_bytes()), "descriptions takes 262144 bytes"),
-        (with(&file, end - 2, [0, 0]), ""),
         (file[..end - 1].to_vec(), "container takes 2 bytes, 1 are there"),
         ([&file[..], b"\0"].concat(), "1 bytes follow the end"),
         ((1u64 << 60).to_le_bytes().to_vec(), "high half takes 4 bytes, 0 are there"),
         ([&1u64.to_le_bytes()[..], &[0; 12]].concat(), "cookie is 0"),
         (Vec::new(), "number of sets takes 8 bytes, 0 are there"),
     ] {
-        if said.is_empty() {
-            // Another value, and no harm.
-            read("roaring", changed, &Reading::default());
-            continue;
-        }
         let error = default_error("roaring", &changed);
         assert!(error.to_string().contains(said), "{said}: {error}");
     }

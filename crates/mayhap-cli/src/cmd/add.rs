@@ -92,7 +92,7 @@ pub(crate) fn ready_for(
     open: &OpenArgs,
     common: &Common,
 ) -> Result<Ready> {
-    let (opened, format) = open.open_with_format(path, keys.kind)?;
+    let (opened, format) = open.open_with_format(path, Some(keys.kind))?;
     let filter = opened.filter;
     match format {
         FileFormat::Foreign(format) if format.writes() => need(path, &*filter, operation, can)?,

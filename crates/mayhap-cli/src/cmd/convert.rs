@@ -30,8 +30,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", value_parser = formats::writable)]
     to: FileFormat,
     /// What its keys are, where a program tells kinds apart and its file does not
-    #[arg(long = "as", value_name = "KIND", value_enum, default_value_t)]
-    kind: Kind,
+    #[arg(long = "as", value_name = "KIND", value_enum)]
+    kind: Option<Kind>,
     /// Print what was written as JSON
     #[arg(long)]
     json: bool,

@@ -10,7 +10,6 @@ use crate::args::{Common, OpenArgs};
 use crate::cmd::add::need;
 use crate::cmd::build::print_beside;
 use crate::formats::write_as;
-use crate::keys::Kind;
 use crate::{YES, numbers, report};
 
 /// Shrink a filter file that was made too large to the wanted false-positive rate
@@ -38,7 +37,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
-    let (opened, format) = args.open.open_with_format(path, Kind::default())?;
+    let (opened, format) = args.open.open_with_format(path, None)?;
     let filter = opened.filter;
     let family = filter.family();
     need(path, &*filter, "fold", |can| can.folds)?;

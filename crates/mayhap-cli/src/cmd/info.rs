@@ -11,7 +11,6 @@ use mayhap_store::{Access, Checked, open, open_sealed};
 use serde_json::{Value, json};
 
 use crate::formats::{FileFormat, FormatArgs};
-use crate::keys::Kind;
 use crate::secret::SecretArgs;
 use crate::{YES, report};
 
@@ -42,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let opened = match (format, args.secret.is_given()) {
         (FileFormat::Mayhap, true) => args.secret.open(path, |secret| open(path, access, secret))?,
         (FileFormat::Mayhap, false) => open_sealed(path, access)?,
-        _ => args.format.open_foreign(path, format, access, Kind::default())?,
+        _ => args.format.open_foreign(path, format, access, None)?,
     };
     let (filter, checked) = (&*opened.filter, opened.checked);
     let report = filter.report();

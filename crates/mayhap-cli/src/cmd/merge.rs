@@ -10,7 +10,6 @@ use crate::args::{Common, OpenArgs};
 use crate::cmd::add::need;
 use crate::cmd::build::{print_beside, warn_if_over_capacity};
 use crate::formats::{FileFormat, write_as};
-use crate::keys::Kind;
 use crate::{YES, numbers, report};
 
 /// Merge filter files into one that holds the keys of all
@@ -51,7 +50,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let mut opened = Vec::with_capacity(args.filters.len());
     let mut formats = Vec::with_capacity(args.filters.len());
     for path in &args.filters {
-        let (part, format) = args.open.open_with_format(path, Kind::default())?;
+        let (part, format) = args.open.open_with_format(path, None)?;
         opened.push(part.filter);
         formats.push(format);
     }

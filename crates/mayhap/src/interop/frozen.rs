@@ -35,6 +35,8 @@ pub(super) struct Frozen<R> {
     pub(super) layers: Vec<Layer>,
     /// Whether it is a stack, also if it has one layer or none yet.
     pub(super) is_stack: bool,
+    /// Insert calls, as the program has counted them.
+    pub(super) inserted: u64,
     pub(super) fpr_asked: f64,
     pub(super) hashing: ForeignHash,
     pub(super) rule: R,
@@ -48,7 +50,7 @@ pub(super) struct Layer {
     pub(super) bits: u64,
     pub(super) probes: u32,
     pub(super) capacity: u64,
-    /// As the program has counted them.
+    /// Those that it has taken, as the program has counted them.
     pub(super) keys: u64,
 }
 
@@ -97,10 +99,6 @@ impl<R: Rule> Frozen<R> {
 
     fn ones(&self) -> u64 {
         self.layers.iter().map(|layer| layer.ones(self.file.as_slice())).sum()
-    }
-
-    fn keys(&self) -> u64 {
-        self.layers.iter().fold(0, |keys, layer| keys.saturating_add(layer.keys))
     }
 }
 
@@ -151,7 +149,7 @@ impl<R: Rule> AnyFilter for Frozen<R> {
         let full = |layer: &Layer| math::bloom_fpr(layer.bits, layer.capacity as f64, layer.probes);
         Report {
             capacity: self.layers.iter().fold(0, |keys, layer| keys.saturating_add(layer.capacity)),
-            inserted: Some(self.keys()),
+            inserted: Some(self.inserted),
             estimated_len: estimated_len.is_finite().then_some(estimated_len),
             bits,
             probes: if self.is_stack { None } else { self.layers.first().map(|layer| layer.probes) },
@@ -172,7 +170,7 @@ impl<R: Rule> AnyFilter for Frozen<R> {
 
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {
         out.probing(R::PROBING);
-        out.counts(Some(self.keys()), self.ones());
+        out.counts(Some(self.inserted), self.ones());
         self.rule.put_params(out);
         out.bytes(self.file.as_slice());
     }

@@ -15,6 +15,7 @@
 //! | [`redisbloom_cuckoo`] | RedisBloom's `CF.*`: the chunks of a dump | yes | yes | yes | as given |
 //! | [`bloomfilter_crate`] | the crate `bloomfilter`, of which valkey-bloom's are made | yes | yes | yes | as given |
 //! | [`sbbf`] | Parquet's split-block filter, cut out | yes | yes | yes | the value in PLAIN encoding, without a length |
+//! | [`row_groups`] | the filters of a column of a Parquet file, whose bytes somebody reads | yes | – | – | the same |
 //! | [`fastfilter`] | FastFilter: xor8, xor16, fuse8, fuse16 | yes | – | – | 8 little-endian bytes, or text through XXH64 |
 //! | [`pybloom_live`] | pybloom-live, plain and scalable | yes | – | – | UTF-8 |
 //! | [`pyprobables`] | pyprobables, plain and expanding | yes | – | – | UTF-8, or bytes |
@@ -62,6 +63,7 @@ pub mod redis_dump;
 pub mod redisbloom;
 pub mod redisbloom_cuckoo;
 pub mod roaring;
+pub mod row_groups;
 pub mod sbbf;
 pub mod spark;
 
@@ -404,6 +406,9 @@ pub(crate) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyF
         | Probing::Rbloom => bloom::decode(frame, hashing),
         Probing::RedisBloom => redisbloom::decode(frame, hashing),
         Probing::RedisBloomCuckoo => redisbloom_cuckoo::decode(frame, hashing),
+        Probing::Sbbf if frame.header.family == crate::filters::scalable::FAMILY.id => {
+            row_groups::decode(frame, hashing)
+        }
         Probing::Sbbf => sbbf::decode(frame, hashing),
         Probing::Xor | Probing::FastFilterFuse => fastfilter::decode(frame, hashing),
         Probing::PybloomLive => pybloom_live::decode(frame, hashing),

@@ -136,7 +136,8 @@ fn read(file: Bytes, short: HashFunction) -> Result<Frozen<Salted>, DecodeError>
     let Parsed { is_stack, fpr, layers } = parse(file.as_slice())?;
     let hashes = layers.iter().map(|layer| SliceHash::of(layer, short)).collect();
     let (hashing, rule) = (ForeignHash::Salted, Salted { short, hashes });
-    Ok(Frozen { file, layers, is_stack, fpr_asked: fpr, hashing, rule })
+    let inserted = layers.iter().fold(0, |keys: u64, layer| keys.saturating_add(layer.keys));
+    Ok(Frozen { file, layers, is_stack, inserted, fpr_asked: fpr, hashing, rule })
 }
 
 /// A hash function that is long enough for all slices of a layer, or as long as there is one.
@@ -223,8 +224,9 @@ impl SliceHash {
             salted.extend_from_slice(salt);
             salted.extend_from_slice(key);
             let (hash, length) = self.function.hash(&salted);
-            // The last hash may be longer than there are slices left.
-            slices.by_ref().zip(hash[..length].chunks(self.chunk)).all(|(slice, chunk)| {
+            // The last hash may be longer than there are slices left. Chunks come first: who runs out first must not have
+            // taken one of the others.
+            hash[..length].chunks(self.chunk).zip(slices.by_ref()).all(|(chunk, slice)| {
                 let mut number = [0; 8];
                 number[..chunk.len()].copy_from_slice(chunk);
                 layer.is_set(file, slice * self.slice + u64::from_le_bytes(number) % self.slice)

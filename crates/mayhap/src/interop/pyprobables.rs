@@ -45,6 +45,7 @@ fn hashing(reading: &Reading) -> ForeignHash {
 
 struct Parsed {
     is_stack: bool,
+    inserted: u64,
     fpr: f64,
     layers: Vec<Layer>,
 }
@@ -58,7 +59,7 @@ fn parse(bytes: &[u8]) -> Result<Parsed, DecodeError> {
     let (front, footer) = bytes.split_last_chunk::<FOOTER>().ok_or(truncated)?;
     let mut fields = Fields::new(footer);
     let capacity = fields.u64("capacity")?;
-    let keys = fields.u64("inserted keys")?;
+    let inserted = fields.u64("inserted keys")?;
     let stored = fields.u32("rate")?;
     let fpr = f64::from(f32::from_bits(stored));
     if capacity == 0 {
@@ -84,9 +85,9 @@ fn parse(bytes: &[u8]) -> Result<Parsed, DecodeError> {
     });
     let Some((front, _)) = stack else {
         super::must_be_long("bits", length, front)?;
-        let layer = layer(0, keys);
+        let layer = layer(0, inserted);
         layer.must_end_in_zeros(bytes)?;
-        return Ok(Parsed { is_stack: false, fpr, layers: [layer].to_vec() });
+        return Ok(Parsed { is_stack: false, inserted, fpr, layers: [layer].to_vec() });
     };
     let mut layers = Vec::new();
     for start in (0..front.len()).step_by(8 + length as usize) {
@@ -94,15 +95,15 @@ fn parse(bytes: &[u8]) -> Result<Parsed, DecodeError> {
         layer.must_end_in_zeros(bytes)?;
         layers.push(layer);
     }
-    Ok(Parsed { is_stack: true, fpr, layers })
+    Ok(Parsed { is_stack: true, inserted, fpr, layers })
 }
 
 /// The program's own constant, a little off the square of the logarithm.
 const LN2_SQUARED: f64 = 0.480_453_013_918_2;
 
 fn read(file: Bytes, hashing: ForeignHash) -> Result<Frozen<Fnv1a>, DecodeError> {
-    let Parsed { is_stack, fpr, layers } = parse(file.as_slice())?;
-    Ok(Frozen { file, layers, is_stack, fpr_asked: fpr, hashing, rule: Fnv1a })
+    let Parsed { is_stack, inserted, fpr, layers } = parse(file.as_slice())?;
+    Ok(Frozen { file, layers, is_stack, inserted, fpr_asked: fpr, hashing, rule: Fnv1a })
 }
 
 /// A probe is FNV-1a with a basis of its own.

@@ -10,15 +10,14 @@
 //! ```
 //!
 //! With `h` the XXH64 of a value and `z` blocks, the block is `((h >> 32) z) >> 32`, and the low half of `h` sets one bit in
-//! each word, as in our own layout `fastest`. That one chooses the block by all 64 bits, so that the two are strangers unless
-//! `z` is a power of two.
+//! each word, as in our own layout `fastest`; but that one hashes otherwise, and chooses the block by all 64 bits.
 //!
 //! A key is what Parquet's PLAIN encoding makes of a value, without a length: bytes as they are, INT32 as 4 and INT64 as 8
 //! little-endian bytes, floating-point numbers as their bits.
 //!
-//! The header does not tell how many values it was made for. A writer may give any number of blocks; both that are known
-//! take powers of two. One filter is folded to a divisor of its blocks by the OR of neighbours, and is then the one that
-//! would have been made so small.
+//! The header does not tell how many values it was made for. Writers take powers of two, and the format any number of
+//! blocks. A filter is folded to a divisor of its blocks by the OR of neighbours, and is then the one that would have been
+//! made so small.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -43,10 +42,7 @@ pub static FORMAT: Format = Format {
     name: "sbbf",
     summary: "Parquet's split-block Bloom filter, header and bits, cut out of a file",
     fits: |bytes| start_of_bits(bytes).is_ok(),
-    read: |bytes, _| {
-        let start = start_of_bits(bytes.as_slice())?;
-        of_bitset(bytes.part(start..bytes.len()).expect("a place within"))
-    },
+    read: |bytes, _| Ok(Box::new(read(&bytes)?)),
     write: Some(|filter| {
         let filter: &dyn Any = filter;
         filter.downcast_ref().map(write)
@@ -66,12 +62,22 @@ const MOST_BYTES_MADE: u64 = 128 << 20;
 /// # Errors
 /// [`DecodeError::Value`] if it is not made of blocks of 32 bytes, or has more than a header can tell.
 pub fn of_bitset(bits: Bytes) -> Result<Box<dyn AnyFilter>, DecodeError> {
+    Ok(Box::new(of_bits(bits)?))
+}
+
+/// A header and its bits.
+pub(super) fn read(bytes: &Bytes) -> Result<Sbbf, DecodeError> {
+    let start = start_of_bits(bytes.as_slice())?;
+    of_bits(bytes.part(start..bytes.len()).expect("a place within"))
+}
+
+fn of_bits(bits: Bytes) -> Result<Sbbf, DecodeError> {
     let words = words_of(bits)?;
     let blocks = words.len() as u64 / 4;
     // With so many keys that half of the bits are set: nobody says what it was made for.
     let capacity = math::blocked_estimated_len(BlockShape::Split, blocks, blocks * 128) as u64;
     let fpr_asked = rate(blocks, capacity as f64);
-    Ok(Box::new(Sbbf { words, capacity, fpr_asked, inserted: None }))
+    Ok(Sbbf { words, capacity, fpr_asked, inserted: None })
 }
 
 fn words_of(bits: Bytes) -> Result<Words, DecodeError> {
@@ -87,8 +93,24 @@ fn check_length(found: u64) -> Result<(), DecodeError> {
     Err(DecodeError::Value { field: "length of the bits", found })
 }
 
-/// Reads the header, which says how long the bits are, and compares that with what is there.
+/// How many bytes a header and its bits take, by the header at the front; whatever there is of the bits.
+///
+/// # Errors
+/// [`DecodeError`] if there is no header.
+pub fn length(start: &[u8]) -> Result<u64, DecodeError> {
+    let (length, rest) = header(start)?;
+    Ok((start.len() - rest.len()) as u64 + length)
+}
+
+/// The place of the bits, whose length is compared with what is there.
 fn start_of_bits(bytes: &[u8]) -> Result<usize, DecodeError> {
+    let (length, rest) = header(bytes)?;
+    super::must_be_long("bits", length, rest)?;
+    Ok(bytes.len() - rest.len())
+}
+
+/// Reads the header, which says how long the bits are; and what follows it.
+fn header(bytes: &[u8]) -> Result<(u64, &[u8]), DecodeError> {
     let mut fields = Fields::new(bytes);
     must_be(&mut fields, "field of the length", [0x15])?;
     let length = zigzag_varint(&mut fields, "length of the bits")?;
@@ -97,8 +119,7 @@ fn start_of_bits(bytes: &[u8]) -> Result<usize, DecodeError> {
     must_be(&mut fields, "hash function", ONLY_CHOICE)?;
     must_be(&mut fields, "compression", ONLY_CHOICE)?;
     must_be(&mut fields, "end of the header", [0])?;
-    super::must_be_long("bits", length, fields.rest())?;
-    Ok(bytes.len() - fields.rest().len())
+    Ok((length, fields.rest()))
 }
 
 /// The next field, which is a union: its first alternative, which is empty, and the ends of both.
@@ -135,7 +156,7 @@ fn zigzag_varint(fields: &mut Fields<'_>, field: &'static str) -> Result<u64, De
     Err(DecodeError::Value { field, found: value })
 }
 
-fn write(filter: &Sbbf) -> Vec<u8> {
+pub(super) fn write(filter: &Sbbf) -> Vec<u8> {
     let bits = filter.words.to_le_bytes();
     let mut bytes = Vec::from([0x15]);
     let mut rest = 2 * bits.len() as u64;
@@ -171,7 +192,7 @@ fn rate(blocks: u64, keys: f64) -> f64 {
 
 /// A split-block Bloom filter by Parquet's rules.
 #[derive(Clone, Debug)]
-struct Sbbf {
+pub(super) struct Sbbf {
     /// Four to a block.
     words: Words,
     capacity: u64,
@@ -181,6 +202,10 @@ struct Sbbf {
 }
 
 impl Sbbf {
+    pub(super) fn ones(&self) -> u64 {
+        self.words.count_ones()
+    }
+
     fn blocks(&self) -> u64 {
         self.words.len() as u64 / 4
     }
