@@ -507,7 +507,7 @@ fn parquet() {
     };
     let reads = |kind, options, keys: &Keys| {
         let case = Case { file: "--column key", ..Case::new(kind, "parquet", options) };
-        Meeting::new(&duckdb, &case, keys).we_read();
+        one_way(&duckdb, &case, keys);
     };
     // More keys than one row group takes, so that the file has several filters.
     reads("text", "", &Keys::new(5000, |i| format!("user:{i}")));
