@@ -210,7 +210,7 @@ fn take_gob_number(bytes: &[u8]) -> Option<(u64, &[u8])> {
 fn unwrap_gob(bytes: &[u8]) -> Result<&[u8], DecodeError> {
     let problem = "not a gob stream of one such filter";
     let other = DecodeError::Payload { problem };
-    let message = bytes.strip_prefix(&GOB_TYPE).and_then(take_gob_number).ok_or(other.clone())?;
+    let message = bytes.strip_prefix(&GOB_TYPE).and_then(take_gob_number).ok_or(other)?;
     super::must_be_long("message", message.0, message.1)?;
     let value = message.1.strip_prefix(&GOB_VALUE).and_then(take_gob_number).ok_or(other)?;
     super::must_be_long("value", value.0, value.1)?;

@@ -99,10 +99,17 @@ pub struct Format {
     /// Whether bytes are of this form, as far as their structure tells: lengths, ranges, what must be zero. Looks at little
     /// of them, since it is asked of every file. Never, if a file of the form has no structure to speak of.
     fits: fn(&[u8]) -> bool,
-    read: fn(Bytes, &Reading) -> Result<Box<dyn AnyFilter>, DecodeError>,
-    write: Option<fn(&dyn AnyFilter) -> Option<Vec<u8>>>,
-    make: Option<fn(&Making) -> Result<Box<dyn AnyFilter>, SpecError>>,
+    read: Read,
+    write: Option<Write>,
+    make: Option<Make>,
 }
+
+/// Makes a filter of a file.
+type Read = fn(Bytes, &Reading) -> Result<Box<dyn AnyFilter>, DecodeError>;
+/// Makes a file of a filter, if it is one of the format's.
+type Write = fn(&dyn AnyFilter) -> Option<Vec<u8>>;
+/// Makes an empty filter of what was asked for.
+type Make = fn(&Making) -> Result<Box<dyn AnyFilter>, SpecError>;
 
 impl PartialEq for Format {
     fn eq(&self, other: &Self) -> bool {

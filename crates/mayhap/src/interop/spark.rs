@@ -67,7 +67,7 @@ fn parse(bytes: &[u8]) -> Result<Parsed<'_>, DecodeError> {
     let truncated = DecodeError::Truncated { field: "header", needed: 12, available: bytes.len() as u64 };
     let mut rest = bytes;
     let mut next = || {
-        let (number, after) = big_endian::u32(rest).ok_or(truncated.clone())?;
+        let (number, after) = big_endian::u32(rest).ok_or(truncated)?;
         rest = after;
         Ok::<u32, DecodeError>(number)
     };
