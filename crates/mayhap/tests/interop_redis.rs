@@ -597,6 +597,15 @@ fn hostile_dumps_of_bloom_filters_are_errors() {
         error.to_string(),
         "truncated: all arrays together takes 144115188075855888 bytes, 32 are there"
     );
+    // Very many links take no more time than their bytes do: in the square of their number this would not end.
+    let link = [&file[36..36 + 52], &[0]].concat();
+    let header =
+        [&0u64.to_le_bytes()[..], &200_000u32.to_le_bytes(), &file[28..36], &link.repeat(200_000)].concat();
+    let arrays = (1..=200_000).map(|i| (16 * i + 1, vec![0; 16]));
+    let many = dump_file(&std::iter::once((1, header)).chain(arrays).collect::<Vec<_>>());
+    assert_eq!(recognise(&many).unwrap().name, "redisbloom");
+    let filter = read("redisbloom", many.clone(), &Reading::default());
+    assert!(write("redisbloom", &*filter) == many);
     // A chunk that is not there, half there, there twice, or behind the end.
     let chunk = &file[89..];
     let without = DecodeError::Truncated { field: "all arrays together", needed: 32, available: 0 };
