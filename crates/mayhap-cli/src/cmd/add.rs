@@ -86,7 +86,7 @@ pub(crate) struct Ready {
 /// Hashed, or in files for a filter that needs more than digests.
 pub(crate) enum ReadyKeys {
     Digests(Spool),
-    Files { inputs: Inputs, selector: Selector, records: u64 },
+    Files { inputs: Inputs, selector: Box<Selector>, records: u64 },
 }
 
 /// All keys for a file, hashed as its filter hashes. The lock is taken only when all keys are known to be good.
@@ -117,7 +117,7 @@ pub(crate) fn ready_for(
     let keys_ready = if by_keys {
         inputs.set_aside()?;
         let records = check_all(&inputs, &selector, common)?;
-        ReadyKeys::Files { inputs, selector, records }
+        ReadyKeys::Files { inputs, selector: Box::new(selector), records }
     } else {
         ReadyKeys::Digests(hash_all(&inputs, &selector, hashing, common)?)
     };
