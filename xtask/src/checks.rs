@@ -2,7 +2,7 @@
 
 use crate::cargo::{CLIPPY, Cargo, RUSTFMT};
 use crate::step::{Step, Work};
-use crate::{golden, targets, unsafety};
+use crate::{golden, peers, targets, unsafety};
 
 /// Every check of the project. With `all`, the tests are built for release, the slow ones
 /// run too, and so does the library on other machines.
@@ -28,6 +28,7 @@ pub(crate) fn test(all: bool) -> Vec<Step> {
             Cargo::line("check -p mayhap --no-default-features --features serde"),
         ),
         cargo("library with default features", Cargo::line("check -p mayhap")),
+        peers(all),
         cargo("tests", tests),
         cargo(
             "documentation",
@@ -39,6 +40,16 @@ pub(crate) fn test(all: bool) -> Vec<Step> {
         steps.push(other_targets());
     }
     steps
+}
+
+/// The real programs that the tests ask; with `all`, those too that are a large download.
+pub(crate) fn peers(all: bool) -> Step {
+    let work = if all {
+        Work::Rule { check: peers::all, rerun: "cargo xtask peers --all" }
+    } else {
+        Work::Rule { check: peers::usual, rerun: "cargo xtask peers" }
+    };
+    Step { name: "peers", work }
 }
 
 /// The library on other machines.
@@ -65,14 +76,16 @@ mod tests {
     }
 
     #[test]
-    fn all_replaces_the_test_run_and_adds_other_machines() {
+    fn all_replaces_the_test_run_and_its_peers_and_adds_other_machines() {
         let (plain, all) = (commands(false), commands(true));
         let changed: Vec<_> = plain.iter().zip(&all).filter(|(plain, all)| plain != all).collect();
         assert_eq!(all[plain.len()..], ["cargo xtask targets"]);
-        assert_eq!(changed.len(), 1);
-        assert_eq!(changed[0].0, "cargo test --workspace --all-features");
+        assert_eq!(changed.len(), 2);
+        assert_eq!(*changed[0].0, "cargo xtask peers");
+        assert_eq!(*changed[0].1, "cargo xtask peers --all");
+        assert_eq!(changed[1].0, "cargo test --workspace --all-features");
         assert_eq!(
-            changed[0].1,
+            changed[1].1,
             "MAYHAP_TEST_ALL=1 cargo test --workspace --all-features --release -- --include-ignored"
         );
     }

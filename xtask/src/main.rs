@@ -9,6 +9,7 @@
 //! | `unsafety.rs`| house rule: `unsafe` appears only where it is allowed            |
 //! | `golden.rs`  | house rule: golden files are added, never changed; the manifests |
 //! | `targets.rs` | the library on other machines                                    |
+//! | `peers.rs`   | the real programs whose files we read and write: installing them |
 //! | `tree.rs`    | where the repository is, and its files                           |
 //!
 //! Only the standard library is used, so that the first `cargo xtask` on a fresh machine starts in seconds.
@@ -16,6 +17,7 @@
 mod cargo;
 mod checks;
 mod golden;
+mod peers;
 mod step;
 mod targets;
 mod tree;
@@ -32,6 +34,8 @@ usage: cargo xtask <command>
                      --all: release build, the slow tests (MAYHAP_TEST_ALL=1) and other machines too
   rules              only the house rules: where `unsafe` may stand, golden files unchanged
   targets            only the library on other machines: 32-bit, big-endian, wasm32
+  peers [--all]      only what the tests with real peers need: installs what is missing, on Debian as root
+                     --all: Spark too, a large download
   golden             write golden files for families that lack one, and record them in the manifests
   bench [--quick]    compare mayhap with other libraries and commands; arguments go to mayhap-bench as they are
   help               this text
@@ -45,6 +49,7 @@ enum Task {
     Test { all: bool },
     Rules,
     Targets,
+    Peers { all: bool },
     Golden,
     Bench { args: Vec<String> },
     Help,
@@ -67,6 +72,10 @@ impl Task {
             "test" => match rest {
                 [flag, tail @ ..] if flag == "--all" => (Self::Test { all: true }, tail),
                 _ => (Self::Test { all: false }, rest),
+            },
+            "peers" => match rest {
+                [flag, tail @ ..] if flag == "--all" => (Self::Peers { all: true }, tail),
+                _ => (Self::Peers { all: false }, rest),
             },
             "rules" => (Self::Rules, rest),
             "targets" => (Self::Targets, rest),
@@ -91,6 +100,7 @@ impl Task {
             Self::Test { all } => step::run_all("xtask test", &checks::test(all), &root),
             Self::Rules => step::run_all("xtask rules", &checks::rules(), &root),
             Self::Targets => step::run_all("xtask targets", &[checks::other_targets()], &root),
+            Self::Peers { all } => step::run_all("xtask peers", &[checks::peers(all)], &root),
             Self::Golden => golden::update(&root),
             Self::Bench { args } => {
                 let fixed = ["run", "--release", "-p", "mayhap-bench", "--"].map(str::to_owned);
@@ -138,6 +148,8 @@ mod tests {
         assert_eq!(parse("test --help"), Ok(Task::Help));
         assert_eq!(parse("rules"), Ok(Task::Rules));
         assert_eq!(parse("targets"), Ok(Task::Targets));
+        assert_eq!(parse("peers"), Ok(Task::Peers { all: false }));
+        assert_eq!(parse("peers --all"), Ok(Task::Peers { all: true }));
         assert_eq!(parse("golden"), Ok(Task::Golden));
         assert_eq!(parse("help"), Ok(Task::Help));
     }

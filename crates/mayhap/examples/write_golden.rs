@@ -4,6 +4,9 @@
 //! there is left alone; `tests/golden.rs` holds every later version to its bytes and its answers.
 //! `cargo xtask golden` calls this and records the new files.
 
+#[path = "../tests/foreign/containers.rs"]
+mod containers;
+
 use std::error::Error;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
@@ -63,6 +66,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let spatial = &mayhap::filters::spatial::FAMILY;
     write(folder, "spatial-16-bits", spatial, Spec::new().with_areas(300))?;
     write(folder, "bloom-exceptions", bloom, Spec::new())?;
+    for (name, filter) in containers::containers() {
+        put(folder, &format!("foreign-{name}"), &*filter)?;
+    }
     Ok(())
 }
 
@@ -118,10 +124,15 @@ fn write(folder: &Path, name: &str, family: &Family, spec: Spec) -> Result<(), B
     } else {
         filter
     };
+    put(folder, name, &*filter)
+}
+
+/// Writes the file of a filter, unless it is there.
+fn put(folder: &Path, name: &str, filter: &dyn AnyFilter) -> Result<(), Box<dyn Error>> {
     let path = folder.join(format!("{name}-v1.mayhap"));
     match OpenOptions::new().write(true).create_new(true).open(&path) {
         Ok(mut file) => {
-            file.write_all(&encode(&*filter, Summing::Payload).to_vec())?;
+            file.write_all(&encode(filter, Summing::Payload).to_vec())?;
             println!("wrote {}", path.display());
             Ok(())
         }

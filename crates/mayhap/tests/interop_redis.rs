@@ -1,5 +1,6 @@
 //! Filters of RedisBloom and of the crate `bloomfilter`, both ways.
 
+mod crafted;
 mod foreign;
 
 use std::collections::HashMap;
@@ -68,7 +69,7 @@ fn legacy_start(golden: &Golden) -> Vec<u8> {
     let start = &golden.manifest["start"];
     let (error, bits) = (start["error"].as_f64().unwrap(), start["bits"].as_u64().unwrap());
     let bits_per_key = error.ln().abs() / 0.480453013918201;
-    let probes = (0.693147180559945 * bits_per_key).ceil() as u32;
+    let probes = (core::f64::consts::LN_2 * bits_per_key).ceil() as u32;
     [
         &0u64.to_le_bytes()[..],
         &1u32.to_le_bytes(),
@@ -127,7 +128,7 @@ fn bloom_filters_of_redis_are_read_asked_rebuilt_and_dumped_as_redisbloom_does()
         if golden.manifest.get("start").is_none() && !command.has("NONSCALING") {
             let growth = command.has("EXPANSION").then(|| command.option("EXPANSION", 2));
             let sized = Making::new(command.0[1].parse().unwrap(), command.0[0].parse().unwrap());
-            let mut made = make("redisbloom", &Making { growth, ..sized });
+            let mut made = make("redisbloom", &Making { growth, version: Some((2, 8)), ..sized });
             insert_all(&mut *made, &keys);
             assert_eq!(write("redisbloom", &*made), file, "{name}");
         }
@@ -288,6 +289,13 @@ fn a_filter_of_redis_that_does_not_grow_refuses_keys_when_it_is_full() {
     let none = make("redisbloom", &Making { growth: Some(0), ..Making::new(1000, 0.01) });
     let header = &write("redisbloom", &*none)[16..36];
     assert_eq!(header, b"\0\0\0\0\0\0\0\0\x01\0\0\0\x0d\0\0\0\0\0\0\0");
+
+    // Versions from 8 on grant no higher rate than 0.25.
+    let [old, new] = [Some((2, 8)), None].map(|version| {
+        let making = Making { version, growth: Some(0), ..Making::new(1000, 0.3) };
+        make("redisbloom", &making).report().fpr_asked
+    });
+    assert_eq!((old, new), (0.3, 0.25));
 
     let two = NonZeroU8::new(2).unwrap();
     let mut cuckoo = RedisCuckoo::reserve(8, two, NonZeroU16::MIN, 0).unwrap();
@@ -493,6 +501,33 @@ fn what_others_cannot_be_made_of_is_refused() {
     }
 }
 
+#[test]
+fn crafted_files_of_ours_are_refused_or_do_no_harm() {
+    let ours = |filter: &dyn AnyFilter| mayhap::encode(filter, mayhap::wire::Summing::Payload).to_vec();
+    let opened = |file: Vec<u8>| mayhap::open(file.into(), None).map(|_| ()).unwrap_err();
+    let redis = |name, format| {
+        ours(&*read(format, dump_file(&chunks(&Golden::new("redisbloom", name))), &Reading::default()))
+    };
+    let bloom = redis("bf-scaling-x2", "redisbloom");
+    let cuckoo = redis("cf-deletes", "redisbloom-cuckoo");
+    let blob = ours(&*make("bloomfilter-crate", &Making::new(100, 0.01)));
+    for (file, family, hash) in [(&bloom, 10u16, 37), (&cuckoo, 9, 39), (&blob, 1, 42)] {
+        let (refused, _) = crafted::damage(file, 8, 3000);
+        assert!(refused > 0);
+        // Family and hash function do not go with the rule.
+        assert_eq!(file[6..8], family.to_le_bytes());
+        let other = crafted::with(file, 6, &12u16.to_le_bytes());
+        assert_eq!(opened(other), DecodeError::Family { found: 12 });
+        assert_eq!(file[12], hash);
+        let other = crafted::with(file, 12, &[38]);
+        assert_eq!(opened(other), DecodeError::Hashing { scheme: 38, version: 1 });
+    }
+    // A bitmap of the crate has whole bytes.
+    let bits = u64::from_le_bytes(blob[crafted::PARAMS..][..8].try_into().unwrap());
+    let other = crafted::with(&blob, crafted::PARAMS, &(bits - 1).to_le_bytes());
+    assert_eq!(opened(other), DecodeError::Value { field: "bits", found: bits - 1 });
+}
+
 fn refusal(format: &str, file: &[u8]) -> DecodeError {
     let format = interop::format(format).expect(format);
     assert_ne!(recognise(file).map(|format| format.name), Ok(format.name));
@@ -562,6 +597,15 @@ fn hostile_dumps_of_bloom_filters_are_errors() {
         error.to_string(),
         "truncated: all arrays together takes 144115188075855888 bytes, 32 are there"
     );
+    // Very many links take no more time than their bytes do: in the square of their number this would not end.
+    let link = [&file[36..36 + 52], &[0]].concat();
+    let header =
+        [&0u64.to_le_bytes()[..], &200_000u32.to_le_bytes(), &file[28..36], &link.repeat(200_000)].concat();
+    let arrays = (1..=200_000).map(|i| (16 * i + 1, vec![0; 16]));
+    let many = dump_file(&std::iter::once((1, header)).chain(arrays).collect::<Vec<_>>());
+    assert_eq!(recognise(&many).unwrap().name, "redisbloom");
+    let filter = read("redisbloom", many.clone(), &Reading::default());
+    assert!(write("redisbloom", &*filter) == many);
     // A chunk that is not there, half there, there twice, or behind the end.
     let chunk = &file[89..];
     let without = DecodeError::Truncated { field: "all arrays together", needed: 32, available: 0 };

@@ -43,6 +43,12 @@ pub(crate) fn need(
     if can(&filter.can()) {
         return Ok(());
     }
+    if let Some(rule) = filter.rule() {
+        anyhow::bail!(
+            "{}: a filter by the rules of {rule} cannot {operation}; build one of ours from the keys",
+            path.display()
+        );
+    }
     let others: Vec<_> =
         FAMILIES.iter().filter(|family| can(&family.can)).map(|family| family.name).collect();
     let (path, error, others) = (path.display(), filter.unsupported(operation), others.join(" or "));
@@ -80,7 +86,7 @@ pub(crate) struct Ready {
 /// Hashed, or in files for a filter that needs more than digests.
 pub(crate) enum ReadyKeys {
     Digests(Spool),
-    Files { inputs: Inputs, selector: Selector, records: u64 },
+    Files { inputs: Inputs, selector: Box<Selector>, records: u64 },
 }
 
 /// All keys for a file, hashed as its filter hashes. The lock is taken only when all keys are known to be good.
@@ -97,8 +103,7 @@ pub(crate) fn ready_for(
     match format {
         FileFormat::Foreign(format) if format.writes() => need(path, &*filter, operation, can)?,
         FileFormat::Foreign(_) | FileFormat::Parquet => anyhow::bail!(
-            "{}: files of the format {} are only read; what `mayhap convert --to mayhap` makes of one is asked faster, and \
-             changes no more than it",
+            "{}: files of the format {} are only read; build a filter of ours from the keys",
             path.display(),
             format.name()
         ),
@@ -112,7 +117,7 @@ pub(crate) fn ready_for(
     let keys_ready = if by_keys {
         inputs.set_aside()?;
         let records = check_all(&inputs, &selector, common)?;
-        ReadyKeys::Files { inputs, selector, records }
+        ReadyKeys::Files { inputs, selector: Box::new(selector), records }
     } else {
         ReadyKeys::Digests(hash_all(&inputs, &selector, hashing, common)?)
     };

@@ -82,7 +82,8 @@ impl Folder {
         self.call(command)
     }
 
-    fn call(&self, mut command: Command) -> Call {
+    /// A call of another program.
+    pub(crate) fn call(&self, mut command: Command) -> Call {
         command.current_dir(self.0.path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Call { command, input: Vec::new() }

@@ -398,17 +398,20 @@ pub(super) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyF
         }
         (Probing::Spark1, H::Spark { seed: 0 } | H::SparkSql { seed: 0 })
         | (Probing::Spark2, H::Spark { .. } | H::SparkSql { .. }) => Peer::Spark,
-        (Probing::BloomfilterCrate, H::SipTwice) => {
-            // Its own file has whole bytes.
-            if !bits.is_multiple_of(8) {
-                return Err(DecodeError::Value { field: "bits", found: bits });
-            }
-            Peer::Crate { seed: fields.bytes("seed")? }
-        }
+        (Probing::BloomfilterCrate, H::SipTwice) => Peer::Crate { seed: fields.bytes("seed")? },
         (Probing::Rbloom, H::Sha256) => Peer::Rbloom,
         _ => return Err(unfit(frame)),
     };
     fields.end("parameters", header.params.len())?;
+    // Where a program's file has whole bytes or words, its modulus is as many bits.
+    let unit = match &peer {
+        Peer::Guava | Peer::Spark => 64,
+        Peer::Crate { .. } | Peer::Rbloom => 8,
+        Peer::Go { .. } | Peer::Dcso { .. } => 1,
+    };
+    if !bits.is_multiple_of(unit) {
+        return Err(DecodeError::Value { field: "bits", found: bits });
+    }
     if header.payload.length != words * 8 {
         let found = header.payload.length;
         return Err(DecodeError::Length { field: "payload", expected: words * 8, found });

@@ -33,7 +33,9 @@ use crate::wire::Fields;
 pub static FORMAT: Format = Format {
     name: "dcso",
     summary: "DCSO's bloom, plain or in gzip",
-    fits,
+    fits: |bytes| {
+        if is_gzip(bytes) { inflated(bytes).is_ok_and(|file| is_sized(&file)) } else { is_sized(bytes) }
+    },
     read: |bytes, _: &Reading| {
         if !is_gzip(bytes.as_slice()) {
             return Ok(Box::new(read(&bytes)?));
@@ -44,35 +46,40 @@ pub static FORMAT: Format = Format {
     make: Some(make),
 };
 
-/// Whether the bits and probes are those that the program chooses, too: other files begin with a 1 as well.
-fn fits(bytes: &[u8]) -> bool {
-    let file = if is_gzip(bytes) { inflated(bytes).ok() } else { None };
-    parse(file.as_deref().unwrap_or(bytes))
-        .is_ok_and(|Parsed { shape, .. }| size(shape.capacity, shape.fpr_asked) == (shape.bits, shape.probes))
-}
-
 const HEADER: u64 = 48;
 const VERSION: u8 = 1;
 
 fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
     making.without(true, true)?;
     let (capacity, fpr) = (making.capacity, making.fpr);
-    let (bits, probes) = size(capacity, fpr);
+    let bits = bits_for(capacity, fpr);
     if bits == 0 {
         return Err(SpecError::NoBits { capacity, fpr });
     }
+    let probes = probes_for(bits, capacity);
     let (hashing, probing) = (ForeignHash::Fnv1, Probing::Dcso);
     let shape = Shape { bits, probes, hashing, probing, capacity, fpr_asked: fpr };
     let peer = Peer::Dcso { changes: 0, flags: VERSION.into(), data: Vec::new() };
     Ok(Box::new(ForeignBloom::empty(shape, peer)?))
 }
 
-/// Bits and probes by the program's arithmetic.
-fn size(capacity: u64, fpr: f64) -> (u64, u32) {
+fn bits_for(capacity: u64, fpr: f64) -> u64 {
     let ln2 = core::f64::consts::LN_2;
     // The logarithm is negative, so that rounding up makes the number of bits smaller.
-    let bits = libm::fabs(libm::ceil(capacity as f64 * libm::log(fpr) / (ln2 * ln2))) as u64;
-    (bits, libm::ceil(ln2 * bits as f64 / capacity as f64) as u32)
+    libm::fabs(libm::ceil(capacity as f64 * libm::log(fpr) / (ln2 * ln2))) as u64
+}
+
+fn probes_for(bits: u64, capacity: u64) -> u32 {
+    libm::ceil(core::f64::consts::LN_2 * bits as f64 / capacity as f64) as u32
+}
+
+/// Whether the header has the numbers of bits and of probes that follow from the others. Anything may stand behind the words,
+/// so that else many files of other formats would do: a dump of Redis begins with a 1, too.
+fn is_sized(bytes: &[u8]) -> bool {
+    parse(bytes).is_ok_and(|Parsed { shape: Shape { bits, probes, capacity, fpr_asked, .. }, .. }| {
+        // Another logarithm may differ in its last digit.
+        bits.abs_diff(bits_for(capacity, fpr_asked)) <= 1 && probes.abs_diff(probes_for(bits, capacity)) <= 1
+    })
 }
 
 struct Parsed {

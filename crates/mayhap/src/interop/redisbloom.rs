@@ -57,6 +57,9 @@ pub static FORMAT: Format = Format {
 /// Each link is for so many times the keys of the one before, if nobody says otherwise.
 const DEFAULT_GROWTH: u32 = 2;
 
+/// The highest rate that is granted, from version 8 on.
+const MOST_FPR: f64 = 0.25;
+
 /// The rate of a link is so many times that of the one before, and that of the first so many times the one asked for.
 const TIGHTENING: f64 = 0.5;
 
@@ -247,7 +250,8 @@ impl Link {
 fn make(making: &Making) -> Result<RedisBloom, SpecError> {
     making.without(true, false)?;
     let growth = Growth::Times(making.growth.unwrap_or(DEFAULT_GROWTH));
-    RedisBloom::reserve(making.capacity, making.fpr, growth)
+    let fpr = if making.is_since((8, 0)) { making.fpr.min(MOST_FPR) } else { making.fpr };
+    RedisBloom::reserve(making.capacity, fpr, growth)
 }
 
 impl RedisBloom {

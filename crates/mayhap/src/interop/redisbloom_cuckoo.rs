@@ -109,7 +109,7 @@ impl Place {
 
     /// Of a fingerprint that is in a bucket.
     fn around(first: u64, fingerprint: u8) -> Self {
-        Self { fingerprint, first, second: first ^ u64::from(fingerprint) * OTHER }
+        Self { fingerprint, first, second: first ^ (u64::from(fingerprint) * OTHER) }
     }
 }
 
