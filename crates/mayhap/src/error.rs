@@ -623,6 +623,13 @@ pub enum SpecError {
         /// What was asked.
         asked: u64,
     },
+    /// A seed was asked of a program whose seeds are smaller.
+    Seed {
+        /// What was asked.
+        asked: u64,
+        /// The largest that it has.
+        limit: u64,
+    },
     /// Filters of another program are read, but not made.
     OnlyRead {
         /// The format.
@@ -795,6 +802,9 @@ impl fmt::Display for SpecError {
             ),
             Self::NoSeed { asked } => {
                 write!(f, "the seed {asked} was asked for, and filters of this format have none; leave it out")
+            }
+            Self::Seed { asked, limit } => {
+                write!(f, "the seed {asked} was asked for, and the largest of this format is {limit}")
             }
             Self::OnlyRead { format } => {
                 write!(f, "filters of the format {format} are read, and not made; build one of our own")

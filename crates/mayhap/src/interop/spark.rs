@@ -42,6 +42,9 @@ fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
     let seed = match (u32::try_from(making.seed), probing) {
         (Ok(seed), Probing::Spark2) => seed as i32,
         (Ok(0), _) => 0,
+        (Err(_), Probing::Spark2) => {
+            return Err(SpecError::Seed { asked: making.seed, limit: u32::MAX.into() });
+        }
         _ => return Err(SpecError::NoSeed { asked: making.seed }),
     };
     let hashing = hashing(seed, &making.reading);
