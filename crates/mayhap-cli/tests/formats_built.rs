@@ -80,7 +80,9 @@ fn of_redisbloom() -> Vec<Made> {
             let reserve = sample.manifest["reserve"].as_str().unwrap().to_string();
             let words: Vec<&str> = reserve.split(' ').collect();
             let growth = words.get(3).map_or(String::new(), |growth| format!("--growth {growth}"));
-            made(sample, words[1].parse().unwrap(), words[0].parse().unwrap(), &growth, false)
+            // Later ones grant no rate above one in four.
+            let more = format!("--peer-version 2.8 {growth}");
+            made(sample, words[1].parse().unwrap(), words[0].parse().unwrap(), &more, false)
         })
         .collect()
 }
@@ -93,7 +95,7 @@ fn of_others() -> Vec<Made> {
         let (capacity, fpr) = (sample.number("ndv"), sample.number("fpp"));
         made(sample, capacity.unwrap(), fpr.unwrap(), "", true)
     });
-    [made(cuckoo, 1000.0, 0.01, "", false), made(crate_, 1000.0, 0.01, "", true)]
+    [made(cuckoo, 1000.0, 0.02, "", false), made(crate_, 1000.0, 0.01, "", true)]
         .into_iter()
         .chain(sbbf)
         .collect()
@@ -318,8 +320,21 @@ fn what_a_rule_does_not_have_is_refused() {
             "--to guava --seed 1",
             "the seed 1 was asked for, and filters of this format have none; leave it out",
         ),
+        (
+            "--to spark --peer-version 4.0 --seed 1",
+            "the seed 1 was asked for, and filters of this format have none",
+        ),
+        (
+            "--to spark --seed 0x100000000",
+            "the seed 4294967296 was asked for, and the largest of this format is 4294967295",
+        ),
         ("--to guava --growth 2", "this family does not grow by layers; scalable does"),
         ("--to guava -p 5", "did you mean 5% (0.05)?"),
+        (
+            "--to redisbloom-cuckoo -p 1%",
+            "-p 0.01: filters of the format redisbloom-cuckoo have a rate of 1.556% (0.01556, 1 in 64), whatever is asked \
+             for; leave it out",
+        ),
         ("--to guava -n 0", "a capacity of 0 keys was asked for; the least is 1"),
         ("--to guava --as i64", "keys: line 1: \"a\" is not a whole number"),
         ("--to guava --peer-version new", "\"new\" is not the version of a program, such as 4.0 or 33.4.8"),

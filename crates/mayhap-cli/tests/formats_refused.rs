@@ -57,7 +57,7 @@ fn bits_of_one_rule_do_not_become_those_of_another() {
         ("cuckoo", "redisbloom", kept),
         ("redis", "bloomfilter-crate", kept),
         ("sbbf", "guava", kept),
-        ("xor8", "sbbf", kept),
+        ("xor8 --as bytes", "sbbf", kept),
         ("pl", "go", kept),
         ("guava", "rbloom", kept),
         ("guava", "roaring", kept),
@@ -157,6 +157,11 @@ fn what_a_file_does_not_say_must_be_said() {
             "build --to guava --hash xxh64 -o out",
             "--hash xxh64 is for the format spark, and this one is guava; leave it out",
         ),
+        (
+            "convert xor8 -o out --to mayhap",
+            "xor8: the format xor8 does not tell what its keys are; say --as i64 or --as u64 if they are integers, or else \
+             --as bytes",
+        ),
         ("info guava --format guava --column c", "guava: --column is for Parquet files"),
         ("info parquet", "parquet: a Parquet file; name a column with --column (c)"),
         ("info parquet --column d", "parquet: there is no column \"d\"; there are c"),
@@ -204,7 +209,7 @@ fn files_that_are_only_read_are_not_changed() {
         }
         assert!(folder.read(name) == before, "{name} was changed");
         // In a file of ours it is not changed either.
-        folder.mayhap(&format!("convert {file} -o frozen --to mayhap")).run().ends(0);
+        folder.mayhap(&format!("convert {file} -o frozen --to mayhap --as bytes")).run().ends(0);
         let before = folder.read("frozen");
         if name != "parquet" {
             folder.mayhap("add frozen").input("a\n").run().ends(2).says("cannot insert");
@@ -213,11 +218,26 @@ fn files_that_are_only_read_are_not_changed() {
         assert!(folder.read("frozen") == before, "{name} was changed");
     }
     for (command, said) in [
-        ("remove guava", "guava: the family bloom cannot remove"),
-        ("count guava --key a", "guava: the family bloom cannot count"),
-        ("fold guava -p 10% -o out", "guava: the family bloom cannot fold"),
-        ("label guava --key a", "guava: the family bloom cannot label"),
-        ("remove redis", "redis: the family scalable cannot remove"),
+        (
+            "remove guava",
+            "guava: a filter by the rules of guava cannot remove; build one of ours from the keys",
+        ),
+        (
+            "count guava --key a",
+            "guava: a filter by the rules of guava cannot count; build one of ours from the keys",
+        ),
+        (
+            "fold guava -p 10% -o out",
+            "guava: a filter by the rules of guava cannot fold; build one of ours from the keys",
+        ),
+        (
+            "label guava --key a",
+            "guava: a filter by the rules of guava cannot label; build one of ours from the keys",
+        ),
+        (
+            "remove redis",
+            "redis: a filter by the rules of redisbloom cannot remove; build one of ours from the keys",
+        ),
     ] {
         folder.mayhap(command).run().ends(2).says(said);
     }

@@ -155,7 +155,7 @@ pub(crate) struct Args {
     )]
     to: Option<FileFormat>,
     /// As this version of the program makes it: of guava before 33.4 with other probes for few keys, before 17 by its first
-    /// strategy; of spark before 4.1 in its first version [default: the newest]
+    /// strategy; of spark before 4.1 in its first version; of redisbloom before 8 at rates above 25% [default: the newest]
     #[arg(long, value_name = "VERSION", value_parser = numbers::version, help_heading = "Files of other programs")]
     peer_version: Option<(u32, u32)>,
     /// The hash function of the keys, where the program leaves it open: xxh64 (runtime filters of Spark's SQL)
@@ -360,6 +360,15 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
         ));
     }
     let probe = format.make(&making(1000))?;
+    let granted = probe.report().fpr_asked;
+    if let Some(asked) = args.fpr.filter(|&asked| asked < granted) {
+        return Err(anyhow!(
+            "-p {}: filters of the format {} have a rate of {}, whatever is asked for; leave it out",
+            report::short(asked),
+            format.name,
+            report::rate(granted),
+        ));
+    }
     check_kind(&args.output, &*probe, &args.keys)?;
     let selector = args.keys.selector_for(&*probe);
     drop(probe);

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use mayhap::interop::{Format, fastfilter};
 use serde_json::json;
 
 use crate::args::{Common, OpenArgs};
@@ -39,10 +40,22 @@ pub(crate) struct Args {
     open: OpenArgs,
 }
 
+/// Formats whose programs hash all keys but integers. A file of ours has to know: a guess would deny every key.
+static OF_INTEGERS_OR_NOT: [&Format; 4] =
+    [&fastfilter::XOR8, &fastfilter::XOR16, &fastfilter::FUSE8, &fastfilter::FUSE16];
+
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
     let (opened, from) = args.open.open_with_format(path, args.kind)?;
     let filter = opened.filter;
+    if args.kind.is_none() && OF_INTEGERS_OR_NOT.iter().any(|&format| from == FileFormat::Foreign(format)) {
+        anyhow::bail!(
+            "{}: the format {} does not tell what its keys are; say --as i64 or --as u64 if they are integers, or else --as \
+             bytes",
+            path.display(),
+            from.name()
+        );
+    }
     if is_same_file(path, &args.output) && args.to == FileFormat::Mayhap && from == FileFormat::Mayhap {
         anyhow::bail!("{}: is a mayhap file already", path.display());
     }

@@ -114,6 +114,9 @@ fn kind(manifest: &Value) -> &'static str {
         Some("hex") => "--as hex",
         Some("i64") => "--as i64",
         Some("i32") => "--as i32",
+        Some("txt") if manifest["format"].as_str().is_some_and(|format| format.starts_with("fastfilter")) => {
+            "--as bytes"
+        }
         Some("txt") => "",
         _ => "--as u64",
     }
