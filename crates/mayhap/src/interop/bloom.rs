@@ -149,7 +149,7 @@ impl ForeignBloom {
         positions.all(|position| words[(position / 64) as usize] >> (position % 64) & 1 == 1)
     }
 
-    fn set(&mut self, positions: ForeignPositions) -> Insertion {
+    fn set(&mut self, positions: impl Iterator<Item = u64>) -> Insertion {
         let words = self.words.as_mut_slice();
         let mut changed = false;
         for position in positions {
@@ -178,6 +178,25 @@ impl ForeignBloom {
                 positions.take(2).for_each(|position| prefetch(words, (position / 64) as usize));
             }
             hits.extend(batch.iter().map(|&positions| self.all_set(positions)));
+        }
+    }
+
+    /// Inserts a batch at a time, so that their cache lines come together.
+    fn put_all<K>(
+        &mut self,
+        keys: &[K],
+        positions: impl Fn(&Self, &K) -> ForeignPositions,
+        outcomes: &mut Vec<Insertion>,
+    ) {
+        let mut batch = Vec::with_capacity(BATCH * self.shape.probes as usize);
+        for keys in keys.chunks(BATCH) {
+            batch.clear();
+            keys.iter().for_each(|key| batch.extend(positions(self, key)));
+            let words = self.words.as_slice();
+            batch.iter().for_each(|position| prefetch(words, (position / 64) as usize));
+            for of_key in batch.chunks_exact(self.shape.probes as usize) {
+                outcomes.push(self.set(of_key.iter().copied()));
+            }
         }
     }
 
@@ -270,6 +289,11 @@ impl Insert for ForeignBloom {
     fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
         Ok(self.set(self.positions_of(digest)))
     }
+
+    fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
+        self.put_all(digests, |filter, &digest| filter.positions_of(digest), outcomes);
+        Ok(())
+    }
 }
 
 impl Merge for ForeignBloom {
@@ -346,9 +370,7 @@ impl AnyFilter for ForeignBloom {
     }
 
     fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
-        for key in keys {
-            outcomes.push(self.set(self.positions(key)));
-        }
+        self.put_all(keys, |filter, key| filter.positions(key), outcomes);
         Ok(())
     }
 
