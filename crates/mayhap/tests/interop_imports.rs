@@ -559,3 +559,17 @@ fn hostile_roaring_files_are_errors() {
         assert!(error.to_string().contains("not in order"), "{error}");
     }
 }
+
+/// A number of 2 bytes modulo 28,756 is uneven, so that the share of set bits alone says 0.09%.
+#[test]
+fn the_rate_of_a_pybloom_live_filter_is_the_one_that_strangers_find() {
+    let golden = Golden::new("pybloom-live", "pl-large");
+    let filter = read("pybloom-live", golden.file(), &Reading::default());
+    let trials = 400_000u64;
+    let hits = (0..trials).filter(|key| filter.contains(&key.to_le_bytes())).count() as u64;
+    let claimed = filter.report().fpr_now;
+    assert!(claimed > 0.0011, "{claimed}");
+    // A right rate is refused with a chance of one in 1.7 million; and the keys are always the same.
+    let measured = mayhap_eval::Proportion { hits, trials };
+    assert!(measured.agrees_with(claimed, 0.0, 5.0), "{claimed} claimed, {hits} of {trials}");
+}

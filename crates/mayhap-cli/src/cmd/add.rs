@@ -98,17 +98,18 @@ pub(crate) fn ready_for(
     open: &OpenArgs,
     common: &Common,
 ) -> Result<Ready> {
-    let (opened, format) = open.open_with_format(path, Some(keys.kind))?;
-    let filter = opened.filter;
-    match format {
-        FileFormat::Foreign(format) if format.writes() => need(path, &*filter, operation, can)?,
-        FileFormat::Foreign(_) | FileFormat::Parquet => anyhow::bail!(
+    match open.format.of(path)? {
+        FileFormat::Foreign(format) if format.writes() => {}
+        FileFormat::Mayhap => {}
+        format => anyhow::bail!(
             "{}: files of the format {} are only read; build a filter of ours from the keys",
             path.display(),
             format.name()
         ),
-        FileFormat::Mayhap => need(path, &*filter, operation, can)?,
     }
+    let (opened, format) = open.open_with_format(path, Some(keys.kind))?;
+    let filter = opened.filter;
+    need(path, &*filter, operation, can)?;
     check_kind(path, &*filter, keys)?;
     let (hashing, selector) = (filter.hashing(), keys.selector_for(&*filter));
     let by_keys = is_asked_by_keys(&*filter);

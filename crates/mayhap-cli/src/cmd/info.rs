@@ -16,7 +16,7 @@ use crate::{YES, report};
 
 /// Show a filter file's family, size, fill and rates
 ///
-/// Reads the header only, however large the file is.
+/// Reads the header only, however large the file is; of another program's file all of it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The filter file

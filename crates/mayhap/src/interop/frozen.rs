@@ -23,6 +23,11 @@ pub(super) trait Rule: Debug + Send + Sync + Sized + 'static {
     /// Whether all positions of a key are set in one of the layers.
     fn is_in(filter: &Frozen<Self>, key: &[u8]) -> bool;
 
+    /// The false-positive rate of a layer as it is.
+    fn fpr(filter: &Frozen<Self>, layer: &Layer) -> f64 {
+        math::fpr_from_fill(layer.fill(filter.file.as_slice()), layer.probes)
+    }
+
     /// What the file does not say, for a file of ours.
     fn put_params(&self, out: &mut Writer<'_>);
 }
@@ -84,10 +89,20 @@ impl Layer {
         self.of(file).iter().map(|byte| u64::from(byte.count_ones())).sum()
     }
 
-    fn report(&self, file: &[u8]) -> LayerReport {
-        let Self { bits, probes, capacity, keys, .. } = *self;
-        let fill = self.ones(file) as f64 / bits as f64;
-        LayerReport { capacity, keys, bits, probes, fill, fpr_now: math::fpr_from_fill(fill, probes) }
+    /// The set bits from one position to before another.
+    pub(super) fn ones_between(&self, file: &[u8], from: u64, to: u64) -> u64 {
+        if from >= to {
+            return 0;
+        }
+        let bytes = &self.of(file)[(from / 8) as usize..to.div_ceil(8) as usize];
+        let all: u64 = bytes.iter().map(|byte| u64::from(byte.count_ones())).sum();
+        let before = bytes[0] & !(0xff << (from % 8));
+        let behind = bytes[bytes.len() - 1] & !(0xff >> ((8 - to % 8) % 8));
+        all - u64::from(before.count_ones()) - u64::from(behind.count_ones())
+    }
+
+    fn fill(&self, file: &[u8]) -> f64 {
+        self.ones(file) as f64 / self.bits as f64
     }
 }
 
@@ -95,6 +110,12 @@ impl<R: Rule> Frozen<R> {
     /// As a filter of a file of ours, whose header must name the same family.
     pub(super) fn of_family(self, found: u16) -> Result<Box<dyn AnyFilter>, DecodeError> {
         if self.family().id == found { Ok(Box::new(self)) } else { Err(DecodeError::Family { found }) }
+    }
+
+    fn report_of(&self, layer: &Layer) -> LayerReport {
+        let Layer { bits, probes, capacity, keys, .. } = *layer;
+        let fill = layer.fill(self.file.as_slice());
+        LayerReport { capacity, keys, bits, probes, fill, fpr_now: R::fpr(self, layer) }
     }
 
     fn ones(&self) -> u64 {
@@ -155,7 +176,7 @@ impl<R: Rule> AnyFilter for Frozen<R> {
             probes: if self.is_stack { None } else { self.layers.first().map(|layer| layer.probes) },
             fill: self.ones() as f64 / bits.max(1) as f64,
             fpr_asked: self.fpr_asked,
-            fpr_now: math::compounded_fpr(self.layers.iter().map(|layer| layer.report(file).fpr_now)),
+            fpr_now: math::compounded_fpr(self.layers.iter().map(|layer| R::fpr(self, layer))),
             fpr_at_capacity: math::compounded_fpr(self.layers.iter().map(full)),
             guarantee: Guarantee::NoFalseNegatives,
         }
@@ -165,7 +186,7 @@ impl<R: Rule> AnyFilter for Frozen<R> {
         if !self.is_stack {
             return Vec::new();
         }
-        self.layers.iter().map(|layer| layer.report(self.file.as_slice())).collect()
+        self.layers.iter().map(|layer| self.report_of(layer)).collect()
     }
 
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {
