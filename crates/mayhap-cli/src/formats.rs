@@ -121,6 +121,18 @@ pub(crate) struct FormatArgs {
 impl FormatArgs {
     /// The format of a file: the one that was named, or else the one that its bytes leave.
     pub(crate) fn of(&self, path: &Path) -> Result<FileFormat> {
+        let format = self.named_or_shown(path)?;
+        if let (FileFormat::Mayhap, Some(hash)) = (format, self.hash) {
+            bail!(
+                "{}: --hash {}: a mayhap file says by itself how its keys are hashed; leave it out",
+                path.display(),
+                hash.name()
+            );
+        }
+        Ok(format)
+    }
+
+    fn named_or_shown(&self, path: &Path) -> Result<FileFormat> {
         if let Some(format) = self.format {
             return Ok(format);
         }
@@ -214,7 +226,7 @@ pub(crate) fn update_file<T>(
         FileFormat::Mayhap => update(path, secret, change),
         FileFormat::Parquet => bail!("{}: Parquet files are only read", path.display()),
         FileFormat::Foreign(format) => update_bytes(path, |bytes| {
-            let is_gzip = dcso::is_gzip(bytes.as_slice());
+            let is_gzip = format == &dcso::FORMAT && dcso::is_gzip(bytes.as_slice());
             let mut filter = format.read(bytes, reading)?;
             let outcome = change(&mut *filter)?;
             let bytes = format.write(&*filter)?;
@@ -237,6 +249,13 @@ pub(crate) fn write_as(format: FileFormat, output: &Path, filter: &dyn AnyFilter
     let bytes = format.write(filter)?;
     // The program has to be told that a file is in gzip, and its users tell themselves by the name.
     let is_packed = format == &dcso::FORMAT && output.extension().is_some_and(|extension| extension == "gz");
+    if is_packed && dcso::data_length(&bytes)? > dcso::MOST_DATA_IN_GZIP {
+        bail!(
+            "{}: more than 16 MiB of data are attached to the filter, and a file in gzip with so much is not read again; \
+             leave the .gz out",
+            output.display()
+        );
+    }
     let bytes = if is_packed { dcso::gzip(&bytes) } else { bytes };
     if output != Path::new("-") {
         secret::must_not_be_one(output)?;

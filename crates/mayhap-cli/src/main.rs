@@ -10,6 +10,7 @@ mod keys;
 mod known_keys;
 mod numbers;
 mod parquet_file;
+mod parquet_schema;
 mod progress;
 mod report;
 mod secret;

@@ -12,6 +12,7 @@ use parquet::basic::Type;
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
 
 use crate::keys::Kind;
+use crate::parquet_schema;
 
 /// More than any header takes.
 const HEADER: u64 = 64;
@@ -21,12 +22,14 @@ pub(crate) fn open(path: &Path, column: Option<&str>, kind: Option<Kind>) -> Res
     let name = path.display();
     let mut file = File::open(path).with_context(|| format!("{name}: cannot open"))?;
     let length = file.metadata().with_context(|| format!("{name}: cannot look at"))?.len();
+    check_schema(&mut file, length)
+        .with_context(|| format!("{name}: not a Parquet file that can be read"))?;
     let metadata = ParquetMetaDataReader::new().parse_and_finish(&file);
     let metadata = metadata.map_err(|e| anyhow!("{name}: not a Parquet file that can be read: {e}"))?;
     let Some(column) = column else {
         bail!("{name}: a Parquet file; name a column with --column ({})", columns(&metadata));
     };
-    let mut filters = Vec::new();
+    let (mut filters, mut total) = (Vec::new(), 0);
     for (number, group) in metadata.row_groups().iter().enumerate() {
         let chunk = group.columns().iter().find(|chunk| chunk.column_path().string() == column);
         let chunk = chunk.with_context(|| {
@@ -40,12 +43,35 @@ pub(crate) fn open(path: &Path, column: Option<&str>, kind: Option<Kind>) -> Res
             );
         };
         let place = format!("{name}: the filter of column {column:?} in row group {number}");
-        filters.push(read(&mut file, length, offset, bytes).context(place)?);
+        let filter = read(&mut file, length, offset, bytes).context(place)?;
+        total += filter.len() as u64;
+        // Row groups that share the bytes of one filter could ask for any memory.
+        if total > length {
+            bail!("{name}: the filters of column {column:?} take more bytes than the file, {length}, has");
+        }
+        filters.push(filter);
     }
     if filters.is_empty() {
         bail!("{name}: a Parquet file without rows, and without filters");
     }
     row_groups::of_row_groups(&filters).with_context(|| format!("{name}: column {column:?}"))
+}
+
+/// The last 8 bytes say how long the metadata before them is. A file without them is for the reader to refuse.
+fn check_schema(file: &mut File, length: u64) -> Result<()> {
+    let mut end = [0; 8];
+    let Some(before) = length.checked_sub(8) else { return Ok(()) };
+    file.seek(SeekFrom::Start(before))?;
+    file.read_exact(&mut end)?;
+    let [a, b, c, d, magic @ ..] = end;
+    let metadata = u64::from(u32::from_le_bytes([a, b, c, d]));
+    if magic != *b"PAR1" || metadata > before {
+        return Ok(());
+    }
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(before - metadata))?;
+    file.take(metadata).read_to_end(&mut bytes)?;
+    parquet_schema::check(&bytes)
 }
 
 fn columns(metadata: &ParquetMetaData) -> String {

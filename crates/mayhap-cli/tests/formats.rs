@@ -399,3 +399,32 @@ fn a_file_of_another_program_is_tested() {
         folder.mayhap(&format!("test file absent {kind}")).run().ends(1).shows("FAILS: keys are missing");
     }
 }
+
+/// A count of 35,615 begins with the bytes that gzip does.
+#[test]
+fn a_roaring_file_that_begins_as_gzip_does_is_not_written_in_gzip() {
+    let folder = Folder::new();
+    let set: roaring::RoaringTreemap = (0..35_615u64).map(|high| high << 32).collect();
+    let mut bytes = Vec::new();
+    set.serialize_into(&mut bytes).unwrap();
+    assert_eq!(bytes[..2], [0x1f, 0x8b]);
+    folder.write("f", &bytes);
+    folder.mayhap("add f --format roaring --as u64").input("5\n").run().ends(0);
+    folder
+        .mayhap("check -c f --format roaring --as u64")
+        .input("5\n4294967296\n7\n")
+        .run()
+        .ends(0)
+        .prints("2\n");
+}
+
+#[test]
+fn what_a_file_does_not_tell_of_its_keys_must_be_said_before_it_becomes_ours() {
+    let folder = Folder::new();
+    let golden = foreign::Golden::new("pyprobables", "pp-bytes");
+    folder.write("f", golden.file());
+    folder.mayhap("convert f -o g --to mayhap").run().ends(2).says_only(
+        "mayhap: f: the format pyprobables does not tell what its keys are; say --as bytes if they are text, or else --as hex",
+    );
+    folder.mayhap("convert f -o g --to mayhap --as hex").run().ends(0);
+}

@@ -198,3 +198,31 @@ fn hostile_files_are_errors() {
     is_hardened("spark", &Golden::new("spark", "v1-bytes").file(), &reading);
     is_hardened("spark", &Golden::new("spark", "v2-bytes").file(), &reading);
 }
+
+/// A bit set that is shorter than the other one must not cut off what that one holds.
+#[test]
+fn a_merge_of_go_bit_sets_of_different_lengths_keeps_the_bits_of_both() {
+    let file = |numbers: &[u64]| numbers.iter().flat_map(|number| number.to_be_bytes()).collect::<Vec<u8>>();
+    let pairs =
+        [(file(&[1, 3, 0]), file(&[1, 3, 1, 1])), (file(&[64, 2, 5, 0b101]), file(&[64, 2, 64, 1 << 63]))];
+    for (short, long) in pairs {
+        for (ours, theirs) in [(&short, &long), (&long, &short)] {
+            let mut ours = read("go", ours.clone(), &Reading::default());
+            let theirs = read("go", theirs.clone(), &Reading::default());
+            let ones = ours.report().fill * ours.report().bits as f64
+                + theirs.report().fill * theirs.report().bits as f64;
+            mayhap::combine(&mut *ours, &*theirs, mayhap::Combine::Union).unwrap();
+            let merged = read("go", write("go", &*ours), &Reading::default());
+            assert_eq!(merged.report().fill * merged.report().bits as f64, ones);
+        }
+    }
+}
+
+/// A JSON file that is none of Go's is not taken apart: its first field is unknown.
+#[test]
+fn other_json_is_refused_at_its_first_field() {
+    let other = [&b"{\"a\":["[..], &b"0,".repeat(1000), b"0]}"].concat();
+    let error =
+        mayhap::interop::format("go-json").unwrap().read(other.into(), &Reading::default()).err().unwrap();
+    assert!(error.to_string().contains("not a JSON object of whole numbers m and k and a text b"), "{error}");
+}

@@ -102,6 +102,23 @@ fn a_modulus_that_a_programs_own_file_cannot_have_is_refused() {
     }
 }
 
+/// What a program's own file could not say, ours does not either.
+#[test]
+fn parameters_that_a_programs_own_file_cannot_have_are_refused() {
+    // Go: the length of the bit set; DCSO: the version in the flags; Guava: the probes.
+    for (name, place, value, field) in
+        [("go", 128, 0, "length of the bit set"), ("dcso", 136, 0, "version"), ("guava-64", 105, 4, "probes")]
+    {
+        let mut file = golden(name);
+        if name == "go" {
+            file[128..136].fill(0);
+        }
+        let error = open(with_header_byte(&file, place, value).into(), None).err();
+        let is_refused = matches!(error, Some(DecodeError::Value { field: found, .. }) if found == field);
+        assert!(is_refused, "{name}: {error:?}");
+    }
+}
+
 /// Exceptions are told from other keys by digests, which the hash functions of others are too weak for.
 #[test]
 fn filters_of_other_programs_have_no_exceptions() {

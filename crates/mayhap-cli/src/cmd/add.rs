@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use mayhap::family::Capabilities;
-use mayhap::interop::Reading;
+use mayhap::interop::{Reading, pybloom_live};
 use mayhap::registry::FAMILIES;
 use mayhap::{AnyFilter, Error, Hashing, Secret};
 use mayhap_store::Spool;
@@ -68,6 +68,12 @@ pub(crate) fn check_kind(path: &Path, filter: &dyn AnyFilter, keys: &KeyArgs) ->
         Kind::I32 => filter.rule().is_some(),
         _ => false,
     };
+    if filter.rule() == Some(pybloom_live::FORMAT.name) && is_integer {
+        anyhow::bail!(
+            "{}: the program hashes the text of a number, as it stands in the line; leave --as out",
+            path.display()
+        );
+    }
     if filter.hashing() == Hashing::Integer && !is_integer {
         anyhow::bail!("{}: the family {} holds integers; say --as u64", path.display(), filter.family().name);
     }

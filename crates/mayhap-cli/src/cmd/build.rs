@@ -348,6 +348,12 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
     };
     // Nonsense is refused before a long input is read.
     formats::must_leave_open(format, args.hash)?;
+    if args.peer_version.is_some() && !matches!(format.name, "guava" | "spark" | "redisbloom") {
+        return Err(anyhow!(
+            "--peer-version: filters of the format {} are the same in all versions that are known; leave it out",
+            format.name
+        ));
+    }
     let small = format.make(&Making { capacity: 1, ..making(1) });
     if let (Some(FileFormat::Foreign(to)), Ok(small)) = (args.to, small)
         && to.write(&*small).is_err()

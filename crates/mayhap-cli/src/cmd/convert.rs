@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use mayhap::interop::{Format, fastfilter};
+use mayhap::interop::{Format, fastfilter, pyprobables};
 use serde_json::json;
 
 use crate::args::{Common, OpenArgs};
@@ -40,20 +40,27 @@ pub(crate) struct Args {
     open: OpenArgs,
 }
 
-/// Formats whose programs hash all keys but integers. A file of ours has to know: a guess would deny every key.
-static OF_INTEGERS_OR_NOT: [&Format; 4] =
-    [&fastfilter::XOR8, &fastfilter::XOR16, &fastfilter::FUSE8, &fastfilter::FUSE16];
+/// Formats whose programs hash keys of different kinds differently, and what to say. A file of ours has to know: a guess could
+/// deny every key.
+static OF_SEVERAL_KINDS: [(&Format, &str); 5] = [
+    (&fastfilter::XOR8, INTEGERS_OR_NOT),
+    (&fastfilter::XOR16, INTEGERS_OR_NOT),
+    (&fastfilter::FUSE8, INTEGERS_OR_NOT),
+    (&fastfilter::FUSE16, INTEGERS_OR_NOT),
+    (&pyprobables::FORMAT, "--as bytes if they are text, or else --as hex"),
+];
+const INTEGERS_OR_NOT: &str = "--as i64 or --as u64 if they are integers, or else --as bytes";
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
     let (opened, from) = args.open.open_with_format(path, args.kind)?;
     let filter = opened.filter;
-    if args.kind.is_none() && OF_INTEGERS_OR_NOT.iter().any(|&format| from == FileFormat::Foreign(format)) {
+    let mut kinds = OF_SEVERAL_KINDS.iter().filter(|(format, _)| from == FileFormat::Foreign(format));
+    if let (None, Some((format, say))) = (args.kind, kinds.next()) {
         anyhow::bail!(
-            "{}: the format {} does not tell what its keys are; say --as i64 or --as u64 if they are integers, or else --as \
-             bytes",
+            "{}: the format {} does not tell what its keys are; say {say}",
             path.display(),
-            from.name()
+            format.name
         );
     }
     if is_same_file(path, &args.output) && args.to == FileFormat::Mayhap && from == FileFormat::Mayhap {

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use crate::args::{Common, KeyArgs};
 use crate::cmd::add::{check_kind, need};
+use crate::formats::{FileFormat, shown, start_of};
 use crate::input::Inputs;
 use crate::secret::SecretArgs;
 use crate::seen::{Limits, Seen};
@@ -321,6 +322,16 @@ fn in_one_pass(args: &Args, common: &Common, inputs: &Inputs, mut seen: Seen) ->
 }
 
 fn with_state(args: &Args, common: &Common, inputs: &Inputs, state: &Path) -> Result<(Counts, Memory)> {
+    if let Some(start) = start_of(state)
+        && let Some(format @ (FileFormat::Foreign(_) | FileFormat::Parquet)) = shown(state, start)?
+    {
+        bail!(
+            "{}: a file of the format {} cannot be a state, which is asked by digests of ours; leave it to `mayhap check \
+             -v` and `mayhap add`",
+            state.display(),
+            format.name()
+        );
+    }
     let (held, found) = if args.dry_run {
         (None, read_state(args, state)?)
     } else {

@@ -96,7 +96,8 @@ impl Words {
         }
     }
 
-    /// The words that lie in little-endian bytes; `None` if those are not whole words.
+    /// The words that lie in little-endian bytes; `None` if those are not whole words, or have to be copied and there is no
+    /// memory for it.
     #[must_use]
     pub fn from_bytes(bytes: Bytes) -> Option<Self> {
         if !bytes.len().is_multiple_of(8) {
@@ -105,7 +106,7 @@ impl Words {
         let in_place =
             cfg!(target_endian = "little") && bytemuck::try_cast_slice::<u8, u64>(bytes.as_slice()).is_ok();
         if !in_place {
-            let mut copy = Self::zeroed(bytes.len() as u64 / 8).expect("memory for a copy");
+            let mut copy = Self::zeroed(bytes.len() as u64 / 8).ok()?;
             for (word, bytes) in copy.as_mut_slice().iter_mut().zip(bytes.as_slice().as_chunks().0) {
                 *word = u64::from_le_bytes(*bytes);
             }

@@ -148,7 +148,8 @@ impl BitmapSet {
         }
         let (inserted, ones) = (header.inserted, header.ones);
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        let words = Words::from_bytes(payload)
+            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
         let bitmap = Bitmap::from_words(words, universe)
             .ok_or(DecodeError::Padding { field: "end of the payload" })?;
         let ones = match ones {

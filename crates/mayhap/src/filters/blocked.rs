@@ -426,7 +426,8 @@ impl Blocked {
             return Err(DecodeError::Length { field: "payload", expected, found });
         }
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        let words = Words::from_bytes(payload)
+            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
         let ones = frame.header.ones;
         if let Some(found) = ones {
             // Counted only when the whole payload is read anyway, so that a large file opens by its header.

@@ -725,7 +725,8 @@ impl Bloom {
             return Err(DecodeError::Length { field: "payload", expected, found });
         }
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        let words = Words::from_bytes(payload)
+            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
         if !tail_is_clear(&words, bits) {
             return Err(DecodeError::Padding { field: "end of the payload" });
         }

@@ -459,7 +459,8 @@ impl Counting {
         }
         let ones = header.ones;
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        let words = Words::from_bytes(payload)
+            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
         let width = Width::Fixed(counter_bits);
         let counters = Counters::from_words(words, Vec::new().into(), cells, width, saturated)
             .ok_or(DecodeError::Padding { field: "end of the payload" })?;

@@ -677,7 +677,8 @@ impl Cuckoo {
             return Err(DecodeError::Length { field: "payload", expected, found });
         }
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        let words = Words::from_bytes(payload)
+            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
         let behind = size.bits() % 64;
         let (slots, tail) = words.as_slice().split_at(filled as usize);
         let last = slots.last().filter(|_| behind > 0).map_or(0, |last| last >> behind);

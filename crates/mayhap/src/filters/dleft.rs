@@ -651,7 +651,8 @@ impl Dleft {
         }
         let ones = header.ones;
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        let words = Words::from_bytes(payload)
+            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
         let cells = CountedBuckets::from_words(words, buckets * SUBTABLES as u64, shape(&size))
             .ok_or(DecodeError::Padding { field: "end of the payload" })?;
         let count = || {

@@ -285,7 +285,8 @@ impl Exact {
             return Err(DecodeError::Value { field: "occupied cells", found });
         }
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let sorted = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        let sorted = Words::from_bytes(payload)
+            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
         // Unsorted digests give wrong answers but do no harm: they are looked for only when the
         // whole payload is read anyway, so that a large file opens by its header alone.
         if frame.verified && !pairs(sorted.as_slice()).is_sorted_by(|a, b| a < b) {

@@ -897,7 +897,8 @@ impl Expanding {
         }
         let inserted = header.inserted;
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        let words = Words::from_bytes(payload)
+            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
         let is_whole = frame.verified;
         let filter =
             Self { words, placing, planned, fpr_asked, hashing, inserted, ages, used, copies, is_whole };

@@ -363,7 +363,8 @@ impl Fuse {
             return Err(DecodeError::Length { field: "payload", expected: directory, found });
         }
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        let words = Words::from_bytes(payload)
+            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
         let (slots, directory) = words.as_slice().split_at(words.len() - (directory / 8) as usize);
         // The slots are as many as there are words for, at most: a directory that claims more is refused below.
         let (mut shards, mut offset) = (Vec::new(), 0u64);

@@ -277,7 +277,8 @@ impl Ribbon {
         let mut size = RibbonSize { capacity: keys.max(1), columns, more, row_bits, fpr_asked, fpr: 0.0 };
         size.fpr = size.planned_fpr();
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        let words = Words::from_bytes(payload)
+            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
         let retrieval = Retrieval::decode(shape, shard_bits, words.as_slice())?;
         // More keys than slots are implied by others only in tiny filters.
         let most = retrieval.slots().saturating_mul(2).min(MAX_BITS);

@@ -598,7 +598,7 @@ impl Scalable {
         let (mut layers, mut at) = (Vec::with_capacity(parts.len()), 0);
         for part in parts {
             let length = words_for(part.bits) as usize * 8;
-            let missing = DecodeError::Payload { problem: "not whole words" };
+            let missing = DecodeError::Payload { problem: "not whole words, or no memory for them" };
             let words = payload.part(at..at + length).and_then(Words::from_bytes).ok_or(missing)?;
             at += length;
             layers.push(part.into_layer(words, counted, frame.verified)?);

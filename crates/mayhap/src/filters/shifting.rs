@@ -624,8 +624,11 @@ impl Claim {
             Some(width) => {
                 let length = payload.len();
                 // As long as the header says, which has been compared with what the parameters need.
-                let part =
-                    |range| payload.part(range).ok_or(DecodeError::Payload { problem: "not whole words" });
+                let part = |range| {
+                    payload
+                        .part(range)
+                        .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })
+                };
                 let (bits_part, rest) = (part(0..of_bits as usize)?, part(of_bits as usize..length)?);
                 let counters = Counters::from_words(
                     read_words(rest)?,
@@ -654,7 +657,7 @@ impl Claim {
 }
 
 fn read_words(bytes: Bytes) -> Result<Words, DecodeError> {
-    Words::from_bytes(bytes).ok_or(DecodeError::Payload { problem: "not whole words" })
+    Words::from_bytes(bytes).ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })
 }
 
 /// Writes bits and counters: what [`Claim::windows`] reads.

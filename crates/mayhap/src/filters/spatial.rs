@@ -494,7 +494,8 @@ impl Spatial {
         }
         let inserted = frame.header.inserted;
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        let words = Words::from_bytes(payload)
+            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
         // A counter that holds the highest label is at its top.
         let saturated = areas.get(usize::from(max_label(&size)) - 1).map_or(0, |area| area.cells);
         let width = Width::Fixed(label_bits);

@@ -747,7 +747,7 @@ struct Rest<'a> {
 impl Rest<'_> {
     /// So many bytes, which [`Spectral::decode`] has seen to be there.
     fn words(&mut self, bytes: u64) -> Result<Words, DecodeError> {
-        let short = DecodeError::Payload { problem: "not whole words" };
+        let short = DecodeError::Payload { problem: "not whole words, or no memory for them" };
         let end = usize::try_from(bytes).ok().and_then(|bytes| self.start.checked_add(bytes)).ok_or(short)?;
         let part = self.payload.part(self.start..end).ok_or(short)?;
         self.start = end;

@@ -744,7 +744,7 @@ impl Table {
         let (inserted, keys) = (header.inserted, header.ones);
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
         let end = line_bytes as usize;
-        let wrong = DecodeError::Payload { problem: "not whole words" };
+        let wrong = DecodeError::Payload { problem: "not whole words, or no memory for them" };
         let (Some(in_lines), Some(beside)) = (payload.part(0..end), payload.part(end..payload.len())) else {
             return Err(wrong);
         };

@@ -438,7 +438,8 @@ impl Universe {
         let fpr = math::universe_fpr(columns);
         let size = UniverseSize { capacity: keys.max(1), others, columns, row_bits, fpr_asked, fpr };
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        let words = Words::from_bytes(payload)
+            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
         if columns == 0 && first_words != 0 {
             return Err(DecodeError::Value { field: "words of the first stage", found: first_words });
         }

@@ -479,7 +479,8 @@ impl Windowed {
         }
         let (counted, inserted) = (header.ones.is_some(), header.inserted);
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+        let words = Words::from_bytes(payload)
+            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
         // Counted only when the whole payload is read anyway, so that a large file opens by its header.
         if frame.verified || !counted {
             let count = |slice: &[u64]| slice.iter().map(|word| u64::from(word.count_ones())).sum();

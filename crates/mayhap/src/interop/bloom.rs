@@ -245,10 +245,13 @@ impl ForeignBloom {
         for (ours, theirs) in self.words.as_mut_slice().iter_mut().zip(other.words.as_slice()) {
             *ours = bits(*ours, *theirs);
         }
-        if let (Peer::Dcso { changes: ours, .. }, Peer::Dcso { changes: theirs, .. }) =
-            (&mut self.peer, &other.peer)
-        {
-            *ours = changes(*ours, *theirs);
+        match (&mut self.peer, &other.peer) {
+            (Peer::Dcso { changes: ours, .. }, Peer::Dcso { changes: theirs, .. }) => {
+                *ours = changes(*ours, *theirs);
+            }
+            // The longer bit set holds the bits of both.
+            (Peer::Go { length: ours }, Peer::Go { length: theirs }) => *ours = (*ours).max(*theirs),
+            _ => {}
         }
         self.inserted = None;
         Ok(())
@@ -408,14 +411,13 @@ pub(super) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyF
         (Probing::Guava64 | Probing::Guava32, H::Murmur3) => Peer::Guava,
         (Probing::Go, H::Murmur3Twice) => {
             let length = fields.u64("length of the bit set")?;
-            if length > MAX_BITS {
-                return Err(DecodeError::Value { field: "length of the bit set", found: length });
-            }
+            super::go::check_length(bits, length)?;
             words = words.max(words_for(length));
             Peer::Go { length }
         }
         (Probing::Dcso, H::Fnv1) => {
             let (changes, flags) = (fields.u64("changes")?, fields.u64("flags")?);
+            super::dcso::check_flags(flags)?;
             Peer::Dcso { changes, flags, data: Vec::new() }
         }
         (Probing::Spark1, H::Spark { seed: 0 } | H::SparkSql { seed: 0 })
@@ -431,8 +433,13 @@ pub(super) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyF
         Peer::Crate { .. } | Peer::Rbloom => 8,
         Peer::Go { .. } | Peer::Dcso { .. } => 1,
     };
-    if !bits.is_multiple_of(unit) {
+    // Guava and Spark count words in 31 bits.
+    let most = if unit == 64 { i32::MAX as u64 * 64 } else { MAX_BITS };
+    if !bits.is_multiple_of(unit) || bits > most {
         return Err(DecodeError::Value { field: "bits", found: bits });
+    }
+    if matches!(peer, Peer::Guava) && probes > u8::MAX.into() {
+        return Err(DecodeError::Value { field: "probes", found: probes.into() });
     }
     if header.payload.length != words * 8 {
         let found = header.payload.length;
@@ -445,7 +452,8 @@ pub(super) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyF
         *data = section.as_slice().to_vec();
     }
     let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-    let words = Words::from_bytes(payload).ok_or(DecodeError::Payload { problem: "not whole words" })?;
+    let words = Words::from_bytes(payload)
+        .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
     let shape = Shape { bits, probes, hashing: hash, probing, capacity, fpr_asked };
     Ok(Box::new(ForeignBloom { words, shape, inserted, peer }))
 }

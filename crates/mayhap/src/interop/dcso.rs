@@ -90,13 +90,20 @@ struct Parsed {
     end: usize,
 }
 
+/// The lowest byte is the version.
+pub(super) fn check_flags(flags: u64) -> Result<(), DecodeError> {
+    if flags as u8 == VERSION {
+        Ok(())
+    } else {
+        Err(DecodeError::Value { field: "version", found: flags & 0xff })
+    }
+}
+
 /// The shape, the flags and the changes of a header.
 fn parse_header(bytes: &[u8]) -> Result<(Shape, u64, u64), DecodeError> {
     let mut fields = Fields::new(bytes);
     let flags = fields.u64("flags")?;
-    if flags as u8 != VERSION {
-        return Err(DecodeError::Value { field: "version", found: flags & 0xff });
-    }
+    check_flags(flags)?;
     let capacity = fields.u64("capacity")?;
     let fpr_asked = f64::from_bits(fields.u64("rate")?);
     // Written so that a NaN is refused, too.
@@ -125,7 +132,7 @@ fn parse(bytes: &[u8]) -> Result<Parsed, DecodeError> {
 fn read(bytes: &Bytes) -> Result<ForeignBloom, DecodeError> {
     let Parsed { shape, flags, changes, end } = parse(bytes.as_slice())?;
     let words = bytes.part(HEADER as usize..end).and_then(Words::from_bytes);
-    let words = words.ok_or(DecodeError::Payload { problem: "not whole words" })?;
+    let words = words.ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
     if !shape.bits.is_multiple_of(64)
         && words.as_slice().last().is_some_and(|last| last >> (shape.bits % 64) != 0)
     {
@@ -149,6 +156,15 @@ pub fn is_gzip(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x1f, 0x8b])
 }
 
+/// The length of the data that its user has attached to a file, and that a file in gzip cannot have more of than
+/// [`MOST_DATA_IN_GZIP`].
+///
+/// # Errors
+/// [`DecodeError`] if it is no such file.
+pub fn data_length(file: &[u8]) -> Result<u64, DecodeError> {
+    Ok((file.len() - parse(file)?.end) as u64)
+}
+
 /// The bytes of a file in gzip. Other programs make other bytes of the same, which all inflate to it.
 #[must_use]
 pub fn gzip(file: &[u8]) -> Vec<u8> {
@@ -161,7 +177,7 @@ pub fn gzip(file: &[u8]) -> Vec<u8> {
 const MOST_INFLATION: u64 = 1032;
 
 /// Data of the user beyond this is refused in a file in gzip: somebody wants to fill the memory.
-const MOST_DATA: u64 = 16 << 20;
+pub const MOST_DATA_IN_GZIP: u64 = 16 << 20;
 
 /// The file in one member of gzip. What the header says of the bits bounds what is inflated, and the length of the file
 /// bounds what it can say.
@@ -176,10 +192,12 @@ fn inflated(bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
     if needed > available {
         return Err(DecodeError::Truncated { field: "words", needed, available });
     }
-    let limit = needed + MOST_DATA;
+    let limit = needed + MOST_DATA_IN_GZIP;
     let read = (&mut decoder).take(limit + 1).read_to_end(&mut file).map_err(broken)?;
     if read as u64 > limit {
-        return Err(DecodeError::Payload { problem: "more than 16 MiB of data behind the filter, in gzip" });
+        return Err(DecodeError::Payload {
+            problem: "more than 16 MiB of data behind the filter, in gzip; unpack it first",
+        });
     }
     match decoder.into_inner() {
         [] => Ok(file),

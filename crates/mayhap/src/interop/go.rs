@@ -15,13 +15,14 @@
 //!
 //! Only a gob stream of this one value is read, and the little-endian form that a process can switch `bitset` to is not.
 
+use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::vec::Vec;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use serde_json::Value;
+use serde::Deserialize;
 
 use super::bloom::{ForeignBloom, Peer, Shape, as_foreign_bloom};
 use super::{Format, Making, Reading, big_endian};
@@ -112,12 +113,17 @@ fn parse(bytes: &[u8]) -> Result<Parsed<'_>, DecodeError> {
         return Err(DecodeError::Value { field: "number of bits", found: bits });
     }
     let probes = super::probes(probes)?;
-    // A modulus beyond the words that are there would have to be believed.
+    check_length(bits, length)?;
+    super::must_be_long("words", words_for(length) * 8, words)?;
+    Ok(Parsed { bits, probes, length, words })
+}
+
+/// A modulus beyond the words that are there would have to be believed.
+pub(super) fn check_length(bits: u64, length: u64) -> Result<(), DecodeError> {
     if length > MAX_BITS || (length < bits && bits > 64) {
         return Err(DecodeError::Value { field: "length of the bit set", found: length });
     }
-    super::must_be_long("words", words_for(length) * 8, words)?;
-    Ok(Parsed { bits, probes, length, words })
+    Ok(())
 }
 
 impl Parsed<'_> {
@@ -157,18 +163,22 @@ fn json(filter: &ForeignBloom) -> Option<Vec<u8>> {
     Some(format!("{{\"m\":{modulus},\"k\":{probes},\"b\":\"{bits}\"}}").into_bytes())
 }
 
+/// Nothing else is read: another object ends at its first field, however long it is.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Json<'a> {
+    m: u64,
+    k: u64,
+    #[serde(borrow)]
+    b: Cow<'a, str>,
+}
+
 fn unwrap_json(bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
-    let value: Value =
-        serde_json::from_slice(bytes).map_err(|_| DecodeError::Payload { problem: "not JSON" })?;
-    let fields = value.as_object().filter(|fields| fields.len() == 3);
-    let fields = fields.ok_or(DecodeError::Payload { problem: "not the three fields m, k and b" })?;
-    let number = |name: &str| fields.get(name).and_then(Value::as_u64);
-    let problem = "m and k are not whole numbers from 0";
-    let (bits, probes) = number("m").zip(number("k")).ok_or(DecodeError::Payload { problem })?;
-    let text = fields.get("b").and_then(Value::as_str);
-    let text = text.ok_or(DecodeError::Payload { problem: "b is not text" })?;
+    let problem = "not a JSON object of whole numbers m and k and a text b";
+    let Json { m: bits, k: probes, b: text } =
+        serde_json::from_slice(bytes).map_err(|_| DecodeError::Payload { problem })?;
     // A process can switch the alphabet.
-    let rest = URL_SAFE.decode(text).or_else(|_| STANDARD.decode(text));
+    let rest = URL_SAFE.decode(&*text).or_else(|_| STANDARD.decode(&*text));
     let rest = rest.map_err(|_| DecodeError::Payload { problem: "b is not base64" })?;
     Ok([&bits.to_be_bytes()[..], &probes.to_be_bytes(), &rest].concat())
 }
