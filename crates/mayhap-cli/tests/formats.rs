@@ -421,8 +421,7 @@ fn a_roaring_file_that_begins_as_gzip_does_is_not_written_in_gzip() {
 #[test]
 fn what_a_file_does_not_tell_of_its_keys_must_be_said_before_it_becomes_ours() {
     let folder = Folder::new();
-    let golden = foreign::Golden::new("pyprobables", "pp-bytes");
-    folder.write("f", golden.file());
+    folder.write("f", &sample("pyprobables", "pp-bytes").file);
     folder.mayhap("convert f -o g --to mayhap").run().ends(2).says_only(
         "mayhap: f: the format pyprobables does not tell what its keys are; say --as bytes if they are text, or else --as hex",
     );

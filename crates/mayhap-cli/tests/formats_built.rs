@@ -328,7 +328,11 @@ fn what_a_rule_does_not_have_is_refused() {
             "--to spark --seed 0x100000000",
             "the seed 4294967296 was asked for, and the largest of this format is 4294967295",
         ),
-        ("--to guava --growth 2", "this family does not grow by layers; scalable does"),
+        ("--to guava --growth 2", "of other programs' filters those of redisbloom"),
+        (
+            "--to go --peer-version 3.3",
+            "--peer-version: filters of the format go are the same in all versions",
+        ),
         ("--to guava -p 5", "did you mean 5% (0.05)?"),
         (
             "--to redisbloom-cuckoo -p 1%",

@@ -521,7 +521,7 @@ fn fastfilter() {
         return without("pyfusefilter");
     };
     for format in ["xor8", "xor16", "fuse8", "fuse16"] {
-        one_way(&fastfilter, &Case::new(format, format, ""), &Keys::text());
+        one_way(&fastfilter, &Case::new(format, format, "--as bytes"), &Keys::text());
     }
 }
 
@@ -541,7 +541,7 @@ fn pyprobables() {
         return without("pyprobables");
     };
     for kind in ["plain", "expanding"] {
-        one_way(&pyprobables, &Case::new(kind, "pyprobables", ""), &Keys::text());
+        one_way(&pyprobables, &Case::new(kind, "pyprobables", "--as bytes"), &Keys::text());
     }
 }
 

@@ -798,8 +798,8 @@ impl fmt::Display for SpecError {
                 write!(f, "a tightening by {asked} was asked for; it must be at least 0.01 and at most 0.99")
             }
             Self::NoLayers => f.write_str(
-                "a growth or a tightening was asked for, and what is asked does not grow by layers; the family scalable does, and \
-                 of other programs redisbloom",
+                "a growth or a tightening was asked for, and this family does not grow by layers; scalable does, and of \
+                 other programs' filters those of redisbloom",
             ),
             Self::NoSeed { asked } => {
                 write!(f, "the seed {asked} was asked for, and filters of this format have none; leave it out")

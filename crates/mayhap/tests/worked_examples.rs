@@ -487,7 +487,7 @@ fn a_refused_spec_says_the_limit_and_the_way_out() {
     );
     says(
         S::NoLayers,
-        "a growth or a tightening was asked for, and this family does not grow by layers; scalable does",
+        "a growth or a tightening was asked for, and this family does not grow by layers; scalable does, and of other programs' filters those of redisbloom",
     );
     says(
         S::Generations { asked: 22, limit: 21 },

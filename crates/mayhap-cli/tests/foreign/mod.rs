@@ -114,10 +114,8 @@ fn kind(manifest: &Value) -> &'static str {
         Some("hex") => "--as hex",
         Some("i64") => "--as i64",
         Some("i32") => "--as i32",
-        Some("txt") if manifest["format"].as_str().is_some_and(|format| format.starts_with("fastfilter")) => {
-            "--as bytes"
-        }
-        Some("txt") => "",
+        // Where it has to be said of a file that becomes ours; it is the default everywhere else.
+        Some("txt") => "--as bytes",
         _ => "--as u64",
     }
 }
