@@ -1,7 +1,7 @@
-//! Two proxies that help each other: each tells the other what it has, as a Bloom filter.
+//! Two proxies that tell each other what they have: `cargo run -p mayhap-examples --bin proxies`
 //!
 //! A proxy keeps pages for a while, so keys come and go: a counting filter. The neighbour only asks, so what is sent is
-//! the Bloom filter of it, a quarter of the size. A page that the neighbour says it has is asked for there, which is
+//! the Bloom filter of it, a quarter of the counters' bits. A page that the neighbour says it has is asked for there, which is
 //! nearer than its origin; now and then it is not there after all, and one question was for nothing. (Fan, Cao, Almeida,
 //! Broder, *Summary Cache*, 2000, for which counting filters were made.)
 
