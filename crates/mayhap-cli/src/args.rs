@@ -50,6 +50,7 @@ pub(crate) enum Command {
     Fold(cmd::fold::Args),
     Convert(cmd::convert::Args),
     Calc(cmd::calc::Args),
+    Advise(cmd::advise::Args),
     Families(cmd::families::Args),
     Sort(cmd::sort::Args),
     Demo(cmd::demo::Args),

@@ -200,3 +200,30 @@ fn a_flipped_payload_bit_is_found_by_verify_and_not_read_otherwise() {
         folder.mayhap("add g").input("1\n").run().ends(2).says("g: damaged");
     }
 }
+
+#[test]
+fn a_heatmap_shows_every_part_of_a_filter() {
+    let folder = Folder::new();
+    folder.write("keys", lines("key-", 50_000));
+    for family in ["bloom", "cuckoo", "ribbon"] {
+        folder.mayhap(&format!("build --family {family} -o f keys")).run().ends(0);
+        folder.mayhap("info f --heatmap f.svg").run().ends(0).shows("family");
+        let svg = String::from_utf8(folder.read("f.svg")).unwrap();
+        assert_eq!(svg.matches("<title>").count(), 32 * 64, "{family}");
+        assert!(svg.ends_with("</svg>\n"));
+        // Half of the bits of a full filter are set, in every part of it. (Others have numbers that tell of the filter too.)
+        if family != "bloom" {
+            continue;
+        }
+        let shares =
+            svg.split("<title>").skip(1).map(|tile| tile.split('%').next().unwrap().parse::<f64>().unwrap());
+        assert!(
+            shares.clone().all(|share| (20.0..80.0).contains(&share)),
+            "{family}: {:?}",
+            shares.collect::<Vec<_>>()
+        );
+    }
+    folder.write("empty", "");
+    folder.mayhap("build --family ribbon -o g empty").run().ends(0);
+    folder.mayhap("info g --heatmap g.svg").run().ends(0);
+}

@@ -8,6 +8,7 @@
 //! - [`Stream`] is a sequence of records with an exact number of repeats; [`UrlLines`] writes one as text.
 //! - [`Zipf`] is a sequence of records in which few come often and many rarely, for filters that count.
 //! - [`Proportion`] is "so many hits in so many trials", with intervals and the pass rule of the experiments.
+//! - [`Chart`] draws what was measured, as SVG.
 //! - [`SplitMix64`] and [`Random`] are the only sources of randomness. Both need a seed.
 //!
 //! ```
@@ -23,6 +24,7 @@
 //! assert!(low < 0.0101 && 0.0101 < high);
 //! ```
 
+mod chart;
 mod keys;
 mod lines;
 mod random;
@@ -30,6 +32,7 @@ mod statistics;
 mod stream;
 mod zipf;
 
+pub use chart::{Axis, Chart, NoChart, Scale, Series, Style};
 pub use keys::{ABSENT, KeyKind, URL_MIN, UnknownKeyKind, write_url};
 pub use lines::{Occurrence, UrlLines};
 pub use random::{Random, SplitMix64};

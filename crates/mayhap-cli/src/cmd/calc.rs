@@ -1,10 +1,13 @@
 //! `mayhap calc`: sizes and rates, before anything is built.
 
 use std::io::Write;
+use std::path::PathBuf;
 
 use anyhow::Result;
 use mayhap::registry::FAMILIES;
 use mayhap::{Family, Layout, Plan, Spec, SpecError, math};
+use mayhap_eval::{Axis, Chart, Scale, Series};
+use mayhap_store::write_bytes;
 use serde_json::json;
 
 use crate::{YES, numbers, report};
@@ -12,7 +15,7 @@ use crate::{YES, numbers, report};
 /// Size a filter: give any two or three of -n, -p, --bits and --probes, get the rest
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  mayhap calc -n 40M -p 1in1M\n  mayhap calc --size 64MiB -p 1e-6\n  mayhap calc -n 1M --bits 10M"
+    after_help = "Examples:\n  mayhap calc -n 40M -p 1in1M\n  mayhap calc --size 64MiB -p 1e-6\n  mayhap calc -n 1M --bits 10M\n  mayhap calc -n 1M -p 1% --plot bits.svg"
 )]
 pub(crate) struct Args {
     /// Number of keys
@@ -30,6 +33,12 @@ pub(crate) struct Args {
     /// Positions examined per key
     #[arg(long, value_name = "K", value_parser = numbers::probes, allow_hyphen_values = true)]
     probes: Option<u32>,
+    /// Keys of so many bytes, for the size of a hash set of the keys themselves
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(0..=1 << 30), default_value = "50")]
+    key_bytes: u64,
+    /// Draw bits per key against the rate, for all families and the bound, into this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -57,10 +66,21 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         spec = spec.with_capacity(sized.capacity);
     }
     let plans: Vec<Row> = FAMILIES.iter().flat_map(|family| rows(family, &spec)).collect();
+    let baselines = baselines(sized.capacity, args.key_bytes);
+    if let Some(path) = &args.plot {
+        write_bytes(path, plot(sized.capacity)?.as_bytes())?;
+    }
 
     if args.json {
         let families: Vec<_> = plans.iter().map(as_json).collect();
-        report::print_json(&json!({ "families": families }))?;
+        let baselines: Vec<_> = baselines
+            .iter()
+            .map(|row| {
+                let bits_per_key = 8.0 * row.bytes as f64 / sized.capacity as f64;
+                json!({ "name": row.name, "bytes": row.bytes, "bits_per_key": bits_per_key, "fpr": row.fpr })
+            })
+            .collect();
+        report::print_json(&json!({ "families": families, "baselines": baselines }))?;
         return Ok(YES);
     }
     writeln!(
@@ -73,7 +93,85 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let rows: Vec<Vec<String>> = plans.iter().map(cells).collect();
     let head = ["family", "keys", "bits/key", "bytes", "probes", "rate at capacity", "over bound", "can"];
     report::print_table(&head, &rows, &[7])?;
+    writeln!(report::stdout(), "\nwithout a filter, keys of {} bytes:", args.key_bytes)?;
+    let rows: Vec<Vec<String>> = baselines
+        .iter()
+        .map(|row| {
+            let per_key = 8.0 * row.bytes as f64 / sized.capacity as f64;
+            let error = if row.fpr < 1e-12 { "none".into() } else { report::percent(row.fpr) };
+            vec![row.name.to_string(), report::short(per_key), report::bytes(row.bytes), error]
+        })
+        .collect();
+    report::print_table(&["structure", "bits/key", "bytes", "error"], &rows, &[])?;
     Ok(YES)
+}
+
+/// What people take before they know filters.
+struct Baseline {
+    name: &'static str,
+    bytes: u64,
+    fpr: f64,
+}
+
+/// The ladder down to a filter. Hash sets are those of hashbrown, which is the standard library's.
+fn baselines(keys: u64, key_bytes: u64) -> Vec<Baseline> {
+    // A pointer and a length.
+    const STRING: u64 = 16;
+    let digests = |bits: u32| math::hash_set_bytes(keys, u64::from(bits / 8));
+    let bitmap = keys.saturating_mul(BITMAP_BITS_PER_KEY);
+    vec![
+        Baseline {
+            name: "hash set of keys",
+            bytes: math::hash_set_bytes(keys, STRING).saturating_add(keys.saturating_mul(key_bytes)),
+            fpr: 0.0,
+        },
+        Baseline { name: "hash set of 160-bit digests", bytes: digests(160), fpr: 0.0 },
+        Baseline {
+            name: "hash set of 128-bit digests",
+            bytes: digests(128),
+            fpr: math::hash_width_floor(keys as f64, 128),
+        },
+        Baseline {
+            name: "hash set of 64-bit digests",
+            bytes: digests(64),
+            fpr: math::hash_width_floor(keys as f64, 64),
+        },
+        Baseline {
+            name: "half-full table of 64-bit digests",
+            bytes: keys.saturating_mul(16),
+            fpr: math::hash_width_floor(keys as f64, 64),
+        },
+        Baseline {
+            name: "bitmap, one hash, 5 bits a key",
+            bytes: bitmap.div_ceil(8),
+            fpr: math::one_hash_bitmap_fpr(bitmap, keys as f64),
+        },
+    ]
+}
+
+/// As in the story of the 20 million URLs and 100 million bits.
+pub(crate) const BITMAP_BITS_PER_KEY: u64 = 5;
+
+/// Bits per key against the rate, for so many keys.
+fn plot(keys: u64) -> Result<String> {
+    // From a half down to one in a million, four a power of ten.
+    let rates: Vec<f64> = (1..=24).map(|step| 10f64.powf(-0.25 * f64::from(step))).collect();
+    let bound = rates.iter().map(|&rate| (rate, math::lower_bound_bits(1.0, rate))).collect();
+    let mut series = vec![Series::bound("bound: log2(1/p)", bound)];
+    for family in FAMILIES.iter().filter(|family| !family.can.exact) {
+        let point = |&rate: &f64| Some((rate, (family.plan)(&Spec::sized(keys, rate)).ok()?.bits_per_key()));
+        let points: Vec<(f64, f64)> = rates.iter().filter_map(point).collect();
+        if points.len() > 1 {
+            series.push(Series::line(family.name, points));
+        }
+    }
+    let chart = Chart {
+        title: format!("{} keys", report::grouped(keys)),
+        x: Axis { label: "false-positive rate".into(), scale: Scale::Logarithmic },
+        y: Axis { label: "bits per key".into(), scale: Scale::Linear },
+        series,
+    };
+    Ok(chart.to_svg()?)
 }
 
 /// What one family would build, in one of its layouts if it has a choice.

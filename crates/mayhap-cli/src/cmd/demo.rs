@@ -15,6 +15,7 @@ use mayhap::probing::reduce;
 use mayhap::{Bloom, Hashing, math};
 use mayhap_eval::{ABSENT, Proportion, Stream, write_url};
 
+use crate::cmd::calc::BITMAP_BITS_PER_KEY;
 use crate::{YES, numbers, report};
 
 /// Show what a filter is worth: from a hash set to a Bloom filter, then build, check and dedup
@@ -29,8 +30,6 @@ pub(crate) struct Args {
 type Set<K> = HashSet<K, foldhash::fast::FixedState>;
 
 const URL: usize = 50;
-/// A bitmap of 5 bits per key, as in the story of the 20 million URLs and 100 million bits.
-const BITMAP_BITS_PER_KEY: u64 = 5;
 const FPR: f64 = 0.01;
 const SEED: u64 = 2026;
 const REPEATS: f64 = 0.3;

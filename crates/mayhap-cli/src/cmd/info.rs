@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use anyhow::Result;
 use mayhap::family::{AreaReport, AreasReport, CounterReport, LayerReport};
 use mayhap::math::AreaRates;
-use mayhap::{CountingRule, Doublings, Layout};
-use mayhap_store::{Access, Checked, open, open_sealed};
+use mayhap::wire::Summing;
+use mayhap::{AnyFilter, CountingRule, Doublings, Layout};
+use mayhap_store::{Access, Checked, open, open_sealed, write_bytes};
 use serde_json::{Value, json};
 
 use crate::formats::{FileFormat, FormatArgs};
@@ -24,6 +25,9 @@ pub(crate) struct Args {
     /// Read the whole file and compare its checksum
     #[arg(long)]
     verify: bool,
+    /// Draw the share of set bits in each part of the filter, from its start to its end, into this file (SVG)
+    #[arg(long, value_name = "FILE")]
+    heatmap: Option<PathBuf>,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -44,6 +48,9 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         _ => args.format.open_foreign(path, format, access, None)?,
     };
     let (filter, checked) = (&*opened.filter, opened.checked);
+    if let Some(path) = &args.heatmap {
+        write_bytes(path, heatmap(filter, &args.filter.to_string_lossy()).as_bytes())?;
+    }
     let report = filter.report();
     let is_ours = format == FileFormat::Mayhap;
     let (counters, slots, areas) = (filter.counters(), filter.slots(), filter.area_report());
@@ -211,6 +218,46 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         print_areas(areas)?;
     }
     Ok(YES)
+}
+
+/// Rows and columns of the picture.
+const TILES: (usize, usize) = (32, 64);
+
+/// A tile for each part of the payload: white if none of its bits is set, dark if all are. In a filter whose hash is good all
+/// tiles of bits look alike; what is full in front and empty behind was crafted, cut or badly hashed.
+fn heatmap(filter: &dyn AnyFilter, name: &str) -> String {
+    const SIDE: usize = 12;
+    let encoded = mayhap::encode(filter, Summing::Skip);
+    let header = encoded.header().len();
+    let bytes = encoded.to_vec().split_off(header);
+    let (rows, columns) = TILES;
+    let (width, height) = (columns * SIDE, rows * SIDE + 24);
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" \
+         font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+    );
+    let tiles = rows * columns;
+    for tile in 0..tiles {
+        let part = &bytes[bytes.len() * tile / tiles..bytes.len() * (tile + 1) / tiles];
+        if part.is_empty() {
+            continue;
+        }
+        let ones: u64 = part.iter().map(|byte| u64::from(byte.count_ones())).sum();
+        let share = ones as f64 / (8 * part.len()) as f64;
+        let shade = |dark: f64| (255.0 + share * (dark - 255.0)).round() as u8;
+        let (x, y) = (tile % columns * SIDE, tile / columns * SIDE);
+        svg.push_str(&format!(
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"#{:02x}{:02x}{:02x}\"><title>{}</title></rect>\n",
+            shade(8.0),
+            shade(48.0),
+            shade(107.0),
+            report::percent(share),
+        ));
+    }
+    let name = name.replace('&', "&amp;").replace('<', "&lt;");
+    let (low, fill) = (rows * SIDE + 16, report::percent(filter.report().fill));
+    svg.push_str(&format!("<text x=\"4\" y=\"{low}\">{name}: fill {fill}</text>\n</svg>\n"));
+    svg
 }
 
 fn areas_json(report: &AreasReport<'_>) -> Vec<Value> {

@@ -1,6 +1,7 @@
 //! One command, one file: its arguments and its `run`.
 
 pub(crate) mod add;
+pub(crate) mod advise;
 pub(crate) mod build;
 pub(crate) mod calc;
 pub(crate) mod check;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Every command.
-pub(crate) const COMMANDS: [&str; 18] = [
+pub(crate) const COMMANDS: [&str; 19] = [
     "dedup",
     "build",
     "add",
@@ -27,6 +27,7 @@ pub(crate) const COMMANDS: [&str; 18] = [
     "fold",
     "convert",
     "calc",
+    "advise",
     "families",
     "sort",
     "demo",

@@ -1,0 +1,244 @@
+//! `mayhap advise`: which filter do I want?
+
+use std::io::Write;
+
+use anyhow::Result;
+use mayhap::advise::{Advice, Beyond, Choice, First, Needs};
+use mayhap::{CountingRule, Layout, advise, math};
+use serde_json::{Value, json};
+
+use crate::{YES, numbers, report};
+
+/// Say what you need, and get a family, its parameters, its price and two others that would do
+///
+/// If the exact set fits the memory, it says so: use that.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mayhap advise -n 10M -p 0.001%\n  mayhap advise -n 1M --removable\n  \
+mayhap advise -n 1G -p 0.4% --static --smallest\n  mayhap advise --grow --removable\n  \
+mayhap advise -n 100M --memory 64MiB\n  mayhap advise --window 1M -p 1%")]
+pub(crate) struct Args {
+    /// There will be so many different keys
+    #[arg(short = 'n', long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
+    capacity: Option<u64>,
+    /// There will be about so many: an estimate, and it may be more
+    #[arg(long, value_name = "N", value_parser = numbers::capacity, conflicts_with = "capacity")]
+    about: Option<u64>,
+    /// Absent keys that are admitted, at most [default: 1%]
+    #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
+    fpr: Option<f64>,
+    /// It may take so much memory
+    #[arg(long, value_name = "SIZE", value_parser = numbers::size, allow_hyphen_values = true)]
+    memory: Option<u64>,
+    /// The time of a question counts first
+    #[arg(long, conflicts_with = "smallest")]
+    fastest: bool,
+    /// The memory counts first
+    #[arg(long)]
+    smallest: bool,
+    /// Keys are removed again
+    #[arg(long)]
+    removable: bool,
+    /// One key is in up to so often, and is removed as often
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    copies: Option<u64>,
+    /// No insert may take much longer than another
+    #[arg(long)]
+    steady: bool,
+    /// Filters are merged
+    #[arg(long)]
+    mergeable: bool,
+    /// More keys come than were said, nobody knows how many
+    #[arg(long)]
+    grow: bool,
+    /// All keys are known before, and the set stays as it is
+    #[arg(long = "static")]
+    static_: bool,
+    /// The question is how often a key came; N is the highest count, if it is known
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0",
+        value_parser = numbers::count)]
+    counts: Option<u64>,
+    /// There are so many sets, and the question is which of them a key is in
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    sets: Option<u32>,
+    /// So many others will be asked for, all known before, and no answer about them may be wrong
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    universe: Option<u64>,
+    /// The keys are integers below this one
+    #[arg(long, value_name = "BELOW", value_parser = numbers::count)]
+    integers: Option<u64>,
+    /// Of an endless stream the last so many keys are remembered
+    #[arg(long, value_name = "N", value_parser = numbers::capacity)]
+    window: Option<u64>,
+    /// So many absent keys are known that must not be admitted
+    #[arg(long, value_name = "N", value_parser = numbers::count)]
+    exceptions: Option<u64>,
+    /// Those who insert are not trusted
+    #[arg(long)]
+    hostile_inserts: bool,
+    /// Those who ask are not trusted
+    #[arg(long)]
+    hostile_queries: bool,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Args {
+    fn needs(&self) -> Needs {
+        let mut needs = Needs::new();
+        let mut number = |asked: Option<u64>, with: fn(Needs, u64) -> Needs| {
+            if let Some(asked) = asked {
+                needs = with(needs, asked);
+            }
+        };
+        number(self.capacity, Needs::with_keys);
+        number(self.about, Needs::with_about_keys);
+        number(self.memory, Needs::with_budget);
+        number(self.copies, Needs::with_copies);
+        number(self.universe, Needs::with_others);
+        number(self.integers, Needs::with_integers);
+        number(self.window, Needs::with_window);
+        number(self.exceptions, Needs::with_exceptions);
+        match self.counts {
+            Some(0) => needs = needs.counted(),
+            Some(count) => needs = needs.with_max_count(count),
+            None => {}
+        }
+        if let Some(fpr) = self.fpr {
+            needs = needs.with_fpr(fpr);
+        }
+        if let Some(sets) = self.sets {
+            needs = needs.with_sets(sets);
+        }
+        let flags: [(bool, fn(Needs) -> Needs); 9] = [
+            (self.fastest, |needs| needs.with_first(First::Speed)),
+            (self.smallest, |needs| needs.with_first(First::Space)),
+            (self.removable, Needs::removable),
+            (self.steady, Needs::steady),
+            (self.mergeable, Needs::mergeable),
+            (self.grow, Needs::growing),
+            (self.static_, Needs::fixed),
+            (self.hostile_inserts, Needs::with_hostile_inserters),
+            (self.hostile_queries, Needs::with_hostile_queriers),
+        ];
+        flags.into_iter().filter(|(asked, _)| *asked).fold(needs, |needs, (_, with)| with(needs))
+    }
+}
+
+pub(crate) fn run(args: &Args) -> Result<u8> {
+    let advice = advise(&args.needs())?;
+    let Advice { choice, why, runners_up, warnings } = &advice;
+    if args.json {
+        let others: Vec<Value> = runners_up
+            .iter()
+            .map(|other| {
+                let mut value = as_json(args, &other.choice);
+                value["because"] = other.reason.text().into();
+                value
+            })
+            .collect();
+        let mut value = as_json(args, choice);
+        value["rule"] = why.number().into();
+        value["why"] = why.text().into();
+        value["runners_up"] = others.into();
+        value["warnings"] = warnings.iter().map(ToString::to_string).collect::<Vec<_>>().into();
+        report::print_json(&value)?;
+        return Ok(YES);
+    }
+    let plan = &choice.plan;
+    let mut pairs = vec![
+        ("take", report::family(choice.family.name, choice.spec.layout())),
+        ("because", why.text().to_string()),
+        ("it is", choice.family.summary.to_string()),
+        ("keys", report::grouped(plan.capacity)),
+        (
+            "size",
+            format!("{}, {} bits per key", report::bytes(choice.bytes), report::short(plan.bits_per_key())),
+        ),
+    ];
+    pairs.extend(plan.probes.map(|probes| ("probes", probes.to_string())));
+    if !choice.can.exact {
+        pairs.push(("rate asked", report::rate(plan.fpr_asked)));
+        pairs.push(("rate", report::rate(plan.fpr)));
+        pairs.push(("half more", choice.beyond.to_string()));
+    }
+    pairs.push(("guarantee", choice.guarantee.text().to_string()));
+    pairs.push(("build it", command(args, choice)));
+    for other in runners_up {
+        let (plan, bytes) = (&other.choice.plan, report::bytes(other.choice.bytes));
+        let name = report::family(other.choice.family.name, other.choice.spec.layout());
+        let rate = if other.choice.can.exact { "exact".into() } else { report::percent(plan.fpr) };
+        pairs.push(("or", format!("{name}: {bytes}, {rate}; {}", other.reason.text())));
+    }
+    pairs.extend(warnings.iter().map(|warning| ("note", warning.to_string())));
+    report::print_pairs(&pairs)?;
+    report::stdout().flush()?;
+    Ok(YES)
+}
+
+fn as_json(args: &Args, choice: &Choice) -> Value {
+    let Choice { family, spec, plan, bytes, beyond, can, guarantee } = choice;
+    let at_half_more = match beyond {
+        Beyond::Rate(fpr) => Some(*fpr),
+        Beyond::Full | Beyond::Fixed => None,
+    };
+    let overhead = (plan.fpr > 0.0).then(|| math::overhead(plan.bits as f64, plan.capacity as f64, plan.fpr));
+    json!({
+        "family": family.name, "layout": spec.layout().map(Layout::name),
+        "counting_rule": spec.counting_rule().map(CountingRule::name), "counter_bits": spec.counter_bits(),
+        "capacity": plan.capacity, "fpr": plan.fpr_asked, "fpr_at_capacity": plan.fpr,
+        "fpr_at_half_more": at_half_more, "beyond": beyond.to_string(), "bits": plan.bits, "bytes": bytes,
+        "bits_per_key": plan.bits_per_key(), "probes": plan.probes, "overhead": overhead,
+        "inserts": can.inserts, "removes": can.removes, "counts": can.counts, "labels": can.labels,
+        "merges": can.merges, "grows": can.grows, "exact": can.exact, "guarantee": guarantee.text(),
+        "command": command(args, choice),
+    })
+}
+
+/// The command that builds it; its files are the user's.
+fn command(args: &Args, choice: &Choice) -> String {
+    let (spec, family) = (&choice.spec, choice.family.name);
+    let mut line = format!("mayhap build --family {family}");
+    let mut add = |text: String| {
+        line.push(' ');
+        line.push_str(&text);
+    };
+    if let Some(capacity) = spec.capacity().filter(|_| args.universe.is_none()) {
+        add(format!("-n {capacity}"));
+    }
+    if let Some(fpr) = spec.fpr().filter(|_| !choice.can.exact) {
+        add(format!("-p {}", report::short(fpr)));
+    }
+    if let Some(bits) = spec.bits() {
+        add(format!("--bits {bits}"));
+    }
+    if let Some(layout) = spec.layout() {
+        add(format!("--layout {}", layout.name()));
+    }
+    if let Some(bits) = spec.counter_bits() {
+        add(format!("--counter-bits {bits}"));
+    }
+    if let Some(rule) = spec.counting_rule() {
+        add(format!("--counting-rule {}", rule.name()));
+    }
+    if let Some(count) = spec.max_count() {
+        add(format!("--max-count {count}"));
+    }
+    if args.integers.is_some() {
+        add("--as u64".into());
+    }
+    if args.hostile_inserts || args.hostile_queries {
+        add("--keyed".into());
+    }
+    if args.exceptions.is_some() && !choice.can.exact {
+        add("--allow OTHERS".into());
+    }
+    if args.universe.is_some() {
+        add("--universe OTHERS".into());
+    }
+    match args.sets {
+        Some(_) => add("-o FILTER --label NAME=KEYS --label NAME=KEYS ...".into()),
+        None => add("-o FILTER KEYS".into()),
+    }
+    line
+}

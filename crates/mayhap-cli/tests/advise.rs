@@ -1,0 +1,121 @@
+//! `mayhap advise`: what is taken for which needs, and the command that it gives works.
+
+mod runner;
+
+use runner::{Folder, lines};
+
+#[test]
+fn the_advice_of_the_reference_is_given() {
+    let folder = Folder::new();
+    for (needs, family, probes, low, high) in [
+        // 28.57 MiB; 1.25 MiB; of a static set within half a percent of 957 MiB.
+        ("-n 1e7 -p 1e-5 --mergeable", "bloom", Some(17), 28.56, 28.58),
+        ("-n 1M -p 1% --removable", "cuckoo", None, 1.24, 1.27),
+        ("-n 1G -p 0.00390625 --static --smallest", "ribbon", None, 953.0, 962.0),
+    ] {
+        let advice = folder.mayhap(&format!("advise --json {needs}")).run().ends(0).json();
+        assert_eq!(advice["family"], family, "{needs}");
+        assert_eq!(
+            advice["probes"],
+            probes.map_or(serde_json::Value::Null, serde_json::Value::from),
+            "{needs}"
+        );
+        let mebibytes = advice["bytes"].as_f64().unwrap() / (1 << 20) as f64;
+        assert!((low..high).contains(&mebibytes), "{needs}: {mebibytes} MiB");
+        assert_eq!(advice["runners_up"].as_array().unwrap().len(), 2, "{needs}");
+    }
+    let unknown = folder.mayhap("advise --json --grow --removable").run().ends(0).json();
+    assert_eq!(unknown["family"], "expanding");
+}
+
+#[test]
+fn it_says_so_if_the_exact_set_fits() {
+    let folder = Folder::new();
+    folder.mayhap("advise -n 1000 --memory 1GiB").run().ends(0).shows("exact");
+    let advice = folder.mayhap("advise --json -n 1000 --memory 1GiB").run().ends(0).json();
+    assert_eq!((&advice["exact"], &advice["rule"]), (&true.into(), &0.into()));
+}
+
+/// Whatever is advised can be built by the command that stands there.
+#[test]
+fn the_command_of_the_advice_builds_what_was_advised() {
+    let folder = Folder::new();
+    folder.write("KEYS", lines("key-", 2000));
+    folder.write("OTHERS", lines("other-", 2000));
+    folder.write("numbers", lines("", 2000));
+    for needs in [
+        "-n 2000",
+        "-n 2000 --fastest",
+        "-n 2000 -p 0.1% --removable",
+        "-n 2000 --removable --steady",
+        "-n 2000 --removable --mergeable",
+        "-n 2000 --static",
+        "-n 2000 --static --smallest",
+        "-n 2000 --counts",
+        "-n 2000 --counts=40 --static",
+        "-n 2000 --counts --removable",
+        "--grow",
+        "--grow --steady",
+        "--window 2000",
+        "-n 2000 --universe 2000",
+        "-n 2000 --exceptions 2000",
+        "-n 2000 --hostile-queries",
+        "-n 2000 --sets 2",
+        "-n 2000 --integers 100k",
+        "-n 2000 --integers 4G",
+        "-n 2000 --memory 1GiB",
+        "-n 2000 --memory 1KiB",
+    ] {
+        let advice = folder.mayhap(&format!("advise --json {needs}")).run().ends(0).json();
+        let (family, command) = (advice["family"].as_str().unwrap(), advice["command"].as_str().unwrap());
+        let labels = "--label one=KEYS --label two=OTHERS";
+        let command =
+            command.replace("--label NAME=KEYS --label NAME=KEYS ...", labels).replace("FILTER", family);
+        let command = if needs.contains("--integers") { command.replace("KEYS", "numbers") } else { command };
+        let arguments = command.strip_prefix("mayhap ").expect("our own command");
+        folder.mayhap(arguments).run().ends(0);
+        let info = folder.mayhap(&format!("info --json {family}")).run().ends(0).json();
+        assert_eq!(info["family"], family, "{needs}");
+        // What grows starts small, and a universe has as many bits as the others want.
+        if advice["exact"] == false && !needs.contains("--universe") && !needs.contains("--grow") {
+            let (planned, built) = (advice["bits"].as_f64().unwrap(), info["bits"].as_f64().unwrap());
+            assert!((built / planned - 1.0).abs() < 0.02, "{needs}: {built} bits, {planned} were planned");
+        }
+        std::fs::remove_file(folder.path(family)).unwrap();
+        let _ = std::fs::remove_file(folder.path(&format!("{family}.key")));
+    }
+}
+
+#[test]
+fn needs_that_nothing_meets_are_refused_with_the_reason() {
+    let folder = Folder::new();
+    for (needs, said) in [
+        ("-n 1000 --static --removable", ""),
+        ("--static", ""),
+        ("-n 100M --memory 1KiB", ""),
+        ("-n 10 --integers 5", ""),
+    ] {
+        let done = folder.mayhap(&format!("advise {needs}")).run().ends(2).prints("");
+        assert_eq!(done.err.lines().count(), 1, "{needs}: {}", done.err);
+        done.says(said);
+    }
+    folder.mayhap("advise -n 10 --fastest --smallest").run().ends(2);
+    folder.mayhap("advise -n 10 --about 10").run().ends(2);
+}
+
+#[test]
+fn the_text_has_price_guarantee_runners_up_and_warnings() {
+    let folder = Folder::new();
+    let mut done = folder.mayhap("advise --about 10M -p 0.001% --hostile-inserts").run().ends(0);
+    for part in [
+        "take",
+        "bloom",
+        "28.57 MiB",
+        "0.001% (1e-5, 1 in 100,000)",
+        "--keyed",
+        "estimate",
+        "no false negatives",
+    ] {
+        done = done.shows(part);
+    }
+}
