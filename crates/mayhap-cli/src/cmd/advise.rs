@@ -110,7 +110,8 @@ impl Args {
         if let Some(sets) = self.sets {
             needs = needs.with_sets(sets);
         }
-        let flags: [(bool, fn(Needs) -> Needs); 9] = [
+        type Say = fn(Needs) -> Needs;
+        let flags: [(bool, Say); 9] = [
             (self.fastest, |needs| needs.with_first(First::Speed)),
             (self.smallest, |needs| needs.with_first(First::Space)),
             (self.removable, Needs::removable),
