@@ -1651,10 +1651,12 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     #[test]
     fn the_bytes_of_a_hash_set_are_those_of_hashbrown() {
+        use std::hash::RandomState;
+        type Set<K> = hashbrown::HashSet<K, RandomState>;
         for n in (0..40).chain([100, 447, 448, 449, 1000, 57_344, 57_345, 1_000_000]) {
-            let size = hashbrown::HashSet::<u64, ()>::with_capacity_and_hasher(n, ()).allocation_size();
+            let size = Set::<u64>::with_capacity_and_hasher(n, RandomState::new()).allocation_size();
             assert_eq!(hash_set_bytes(n as u64, 8), size as u64, "{n} of 8");
-            let size = hashbrown::HashSet::<[u32; 5], ()>::with_capacity_and_hasher(n, ()).allocation_size();
+            let size = Set::<[u32; 5]>::with_capacity_and_hasher(n, RandomState::new()).allocation_size();
             assert_eq!(hash_set_bytes(n as u64, 20), size as u64, "{n} of 20");
         }
         assert_eq!(hash_set_bytes(u64::MAX, 8), u64::MAX);
