@@ -1,7 +1,7 @@
 //! Key generators and statistics for measuring filters.
 //!
 //! Tests, benchmarks and experiments share this crate, so that all of them ask the same keys and judge the
-//! answers by the same rule. It knows no filter: it makes keys, and it judges counts.
+//! answers by the same rule. Experiments with filters are here too; what makes keys and judges counts knows no filter.
 //!
 //! - [`KeyKind`] makes key number `index` from a seed, without making the ones before it. Members and absent
 //!   probes never meet: absent keys start at index [`ABSENT`].
@@ -25,6 +25,7 @@
 //! ```
 
 mod chart;
+mod finding;
 mod keys;
 mod lines;
 mod random;
@@ -33,6 +34,7 @@ mod stream;
 mod zipf;
 
 pub use chart::{Axis, Chart, NoChart, Scale, Series, Style};
+pub use finding::Finding;
 pub use keys::{ABSENT, KeyKind, URL_MIN, UnknownKeyKind, write_url};
 pub use lines::{Occurrence, UrlLines};
 pub use random::{Random, SplitMix64};
