@@ -51,6 +51,7 @@ pub(crate) enum Command {
     Convert(cmd::convert::Args),
     Calc(cmd::calc::Args),
     Advise(cmd::advise::Args),
+    Eval(cmd::eval::Args),
     Families(cmd::families::Args),
     Sort(cmd::sort::Args),
     Demo(cmd::demo::Args),

@@ -24,7 +24,10 @@
 //! assert!(low < 0.0101 && 0.0101 < high);
 //! ```
 
+mod baseline;
 mod chart;
+mod data;
+mod experiment;
 mod finding;
 mod keys;
 mod lines;
@@ -33,7 +36,10 @@ mod statistics;
 mod stream;
 mod zipf;
 
+pub use baseline::{BITMAP_BITS_PER_KEY, Baseline, baselines};
 pub use chart::{Axis, Chart, NoChart, Scale, Series, Style};
+pub use data::{Absent, Data, Drawn, Keys, Texts, UnknownData};
+pub use experiment::{Candidate, Impossible, Run, Runs, Task, run};
 pub use finding::Finding;
 pub use keys::{ABSENT, KeyKind, URL_MIN, UnknownKeyKind, write_url};
 pub use lines::{Occurrence, UrlLines};
