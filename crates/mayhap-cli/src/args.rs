@@ -100,6 +100,11 @@ impl Common {
         Progress::new(self.wants_progress(), what, Unit::Keys, Some(keys))
     }
 
+    /// A progress bar for work on nobody knows how many keys.
+    pub(crate) fn progress_of_any_keys(&self, what: &'static str) -> Progress {
+        Progress::new(self.wants_progress(), what, Unit::Keys, None)
+    }
+
     fn wants_progress(&self) -> Option<bool> {
         match (self.progress, self.no_progress || self.quiet) {
             (true, _) => Some(true),
