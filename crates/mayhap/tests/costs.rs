@@ -119,3 +119,26 @@ fn a_windowed_filter_takes_2_2_to_3_8_times_the_bound() {
         assert!((2.15..3.85).contains(&times), "{fpr}: {times}");
     }
 }
+
+/// Integers that share neither a container nor the half above it, and those that lie together.
+#[cfg(feature = "std")]
+#[test]
+fn a_roaring_set_takes_16_to_176_bits_per_key_and_at_most_a_bit_per_integer() {
+    use mayhap::family::Make;
+    use mayhap::wire::{PAGE, Summing};
+
+    let Make::Empty(make) = mayhap::family("roaring").expect("roaring").make else { panic!("made otherwise") };
+    let payload = |integers: &mut dyn Iterator<Item = u64>| {
+        let mut set = make(&Spec::new().with_capacity(KEYS)).unwrap();
+        let keys: Vec<[u8; 8]> = integers.map(u64::to_le_bytes).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
+        set.insert_keys(&keys, &mut Vec::new()).unwrap();
+        8.0 * (mayhap::encode(&*set, Summing::Payload).to_vec().len() - PAGE) as f64
+    };
+    let apart = payload(&mut (0..2000u64).map(|key| key << 33 | key)) / 2000.0;
+    assert!((apart - 176.0).abs() < 1.0, "{apart} bits per key");
+    let near = payload(&mut (0..100_000u64).map(|key| 64 * key)) / 100_000.0;
+    assert!((16.0..16.2).contains(&near), "{near} bits per key");
+    let all = payload(&mut (0..KEYS));
+    assert!(all < 1.06 * KEYS as f64, "{all} bits");
+}
