@@ -44,15 +44,18 @@ fn every_command_prints_what_the_document_shows() {
             asked += u32::from(command.contains("mayhap "));
         }
     }
-    assert!(asked >= 25, "only {asked} commands of ours were found in {DOCUMENT}");
+    assert!(asked >= 20, "only {asked} commands of ours were found in {DOCUMENT}");
 }
 
 #[test]
 fn every_pitfall_of_the_table_has_its_section_and_every_section_a_command() {
     let text = documents::read(DOCUMENT);
     let (prose, _) = documents::split(&text);
-    let sections: Vec<&str> =
-        documents::headings(&prose).into_iter().filter(|(level, _)| *level == 2).map(|(_, text)| text).collect();
+    let sections: Vec<&str> = documents::headings(&prose)
+        .into_iter()
+        .filter(|(level, _)| *level == 2)
+        .map(|(_, text)| text)
+        .collect();
     let table = documents::tables(&prose).remove(0);
     let links: Vec<&str> = table[1..]
         .iter()
@@ -103,9 +106,8 @@ fn one_percent_is_9_585_bits_and_7_probes_and_13_bits_and_8_probes_are_a_fifth_o
 
 #[test]
 fn the_rate_falls_to_the_best_number_of_probes_and_rises_behind_it() {
-    let rate = |probes: u32| {
-        number(&bloom(&format!("-n 1M --bits 10M --probes {probes}")), "fpr_at_capacity")
-    };
+    let rate =
+        |probes: u32| number(&bloom(&format!("-n 1M --bits 10M --probes {probes}")), "fpr_at_capacity");
     let rates: Vec<f64> = (1..=28).map(rate).collect();
     assert!(rates[..7].is_sorted_by(|more, less| more > less), "{rates:?}");
     assert!(rates[6..].is_sorted_by(|less, more| less < more), "{rates:?}");
@@ -158,10 +160,9 @@ fn cuckoo_meets_bloom_at_2_4_percent_semi_sorted_and_at_0_37_percent_plain() {
     let meet = |more: f64| (-(more / 0.95) / (1.0 / 2f64.ln() - 1.0 / 0.95)).exp2();
     close(meet(2.0), 0.024, 0.02);
     close(meet(3.0), 0.0037, 0.02);
-    // Rates just below a power of two, where a fingerprint's last bit is used to the full: there it is as the formulas say.
+    // At powers of two a fingerprint's last bit is used to the full, and it is as the formulas say.
     for exponent in 3..=12 {
-        // At 95% of the slots a little more than the power of two is reached.
-        let rate = 0.95 * 2f64.powi(-exponent);
+        let rate = 2f64.powi(-exponent);
         let [bloom, compact, plain] = bits_per_key(rate);
         assert_eq!(compact < bloom, rate < meet(2.0), "{rate}: {compact} against {bloom}");
         assert_eq!(plain < bloom, rate < meet(3.0), "{rate}: {plain} against {bloom}");

@@ -73,11 +73,9 @@ fn the_example_with_exceptions_does_what_its_comments_say() {
 #[test]
 fn the_examples_of_advice_give_what_their_comments_say() {
     let script = example("mayhap advise");
-    for (line, parts) in script.lines().zip([
-        ["bloom", "28.57 MiB"],
-        ["cuckoo", "25.10 MiB"],
-        ["exact", "the exact set fits"],
-    ]) {
+    for (line, parts) in
+        script.lines().zip([["bloom", "28.57 MiB"], ["cuckoo", "25.10 MiB"], ["exact", "the exact set fits"]])
+    {
         let (text, _) = run(line);
         for part in parts {
             assert!(text.contains(part), "{line}\nexpected {part} in\n{text}");
@@ -91,7 +89,9 @@ fn the_examples_of_advice_give_what_their_comments_say() {
 /// The table whose head begins so.
 fn table<'a>(prose: &[&'a str], head: &[&str]) -> documents::Table<'a> {
     let mut tables = documents::tables(prose).into_iter();
-    tables.find(|table| table[0].starts_with(head)).unwrap_or_else(|| panic!("no table has the head {head:?}"))
+    tables
+        .find(|table| table[0].starts_with(head))
+        .unwrap_or_else(|| panic!("no table has the head {head:?}"))
 }
 
 #[test]
@@ -150,7 +150,8 @@ fn the_table_of_families_is_that_of_the_registry() {
         }
         for (bits, rate) in bits_at_rate(row[2]) {
             let spec = Spec::sized(1_000_000, rate);
-            let plan = (family.plan)(&layout.map_or(spec, |layout| spec.with_layout(layout))).expect(family.name);
+            let plan =
+                (family.plan)(&layout.map_or(spec, |layout| spec.with_layout(layout))).expect(family.name);
             let planned = plan.bits_per_key();
             assert!(
                 (planned / bits - 1.0).abs() < 0.01,

@@ -76,6 +76,7 @@ fn go_bits_and_blooms_add_test_and_the_rest() {
     let locations: Vec<u64> = filter.positions("text").collect();
     assert_eq!(locations.len(), 4);
     assert_eq!(filter.contains_positions(&locations), Ok(true));
+    assert_eq!(filter.insert_positions(&locations), Ok(Insertion::Perhaps));
     // From: a filter over words that exist.
     let over = Bloom::from_words(filter.words().to_vec(), 1000, 4).unwrap();
     assert!(over == filter && over.contains("text") && over.inserted().is_none());

@@ -7,8 +7,8 @@ use mayhap::bits::OutOfRange;
 use mayhap::filters::bitmap::BitmapSet;
 use mayhap::wire::{PAGE, Summing};
 use mayhap::{
-    AnyFilter, Bloom, DecodeError, Error, Filter, FoldError, Full, Insertion, Limit, Mismatch, Remove,
-    Spec, SpecError, encode, open,
+    AnyFilter, Bloom, DecodeError, Error, Filter, FoldError, Full, Insertion, Limit, Mismatch, Remove, Spec,
+    SpecError, encode, open,
 };
 
 // Filters with positions from a textbook.
