@@ -150,7 +150,7 @@ fn every_other_family_is_known_to_be_one() {
     assert_eq!(bits("bitmap", &Spec::new().with_capacity(KEYS)), KEYS as f64);
     // 1.15 n (log2(1/p) + 6 + doublings), with 20 of them, as long as a name has less than 64 bits.
     for fpr in [1e-3, 1e-4, 1e-6] {
-        let said = 1.15 * KEYS as f64 * (-fpr.log2() + 26.0);
+        let said = 1.15 * KEYS as f64 * (26.0 - f64::log2(fpr));
         let planned = bits("table", &Spec::sized(KEYS, fpr));
         assert!((planned / said - 1.0).abs() < 0.03, "{fpr}: {planned} bits, {said} were said");
     }

@@ -140,8 +140,7 @@ fn cuckoofilter_add_contain_delete_and_what_happens_when_it_is_full() {
     assert!(filter.contains("key"));
     // Size, SizeInBytes
     assert_eq!(filter.slots().used, 1);
-    assert_eq!(filter.size_in_bytes(), filter.bits().div_ceil(8));
-    assert!(filter.size_in_bytes() < 2000);
+    assert!((filter.bits() / 8..2000).contains(&filter.size_in_bytes()), "{}", filter.size_in_bytes());
     // Delete: false, and nothing changes, if the key is certainly not in.
     assert!(filter.remove("key") && !filter.remove("key"));
     assert_eq!(filter.slots().used, 0);
