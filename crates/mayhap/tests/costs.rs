@@ -1,5 +1,7 @@
 //! What each family says that it takes is what it plans.
 
+use std::f64::consts::LOG2_E;
+
 use mayhap::registry::FAMILIES;
 use mayhap::{Family, Spec};
 
@@ -21,7 +23,7 @@ const SAID: [Said; 15] = [
     Said {
         family: "bloom",
         space: "1.44 n log2(1/p)",
-        per_key: |bits| 1.4427 * bits,
+        per_key: |bits| LOG2_E * bits,
         less: 0.01,
         more: 0.01,
     },
@@ -84,7 +86,7 @@ const SAID: [Said; 15] = [
     Said {
         family: "scalable",
         space: "1.44 to 2.9 n (log2(1/p) + 3 + layers / 4)",
-        per_key: |bits| 1.4427 * (bits + 3.0),
+        per_key: |bits| LOG2_E * (bits + 3.0),
         less: 0.09,
         more: 1.45,
     },
@@ -98,14 +100,14 @@ const SAID: [Said; 15] = [
     Said {
         family: "shifting-association",
         space: "1.44 n log2(3/p)",
-        per_key: |bits| 1.4427 * (bits + 3f64.log2()),
+        per_key: |bits| LOG2_E * (bits + 3f64.log2()),
         less: 0.02,
         more: 0.01,
     },
     Said {
         family: "shifting-multiplicity",
         space: "1.44 n log2(57/p)",
-        per_key: |bits| 1.4427 * (bits + 57f64.log2()),
+        per_key: |bits| LOG2_E * (bits + 57f64.log2()),
         less: 0.04,
         more: 0.01,
     },
