@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use mayhap::registry::FAMILIES;
 use mayhap::{Family, Layout, Plan, Spec, SpecError, math};
-use mayhap_eval::{Axis, Chart, Scale, Series};
+use mayhap_eval::{Axis, BITMAP_BITS_PER_KEY, Chart, Scale, Series};
 use mayhap_store::write_bytes;
 use serde_json::json;
 
@@ -178,9 +178,6 @@ fn baselines(keys: u64, key_bytes: u64) -> Vec<Baseline> {
         },
     ]
 }
-
-/// As in the story of the 20 million URLs and 100 million bits.
-pub(crate) const BITMAP_BITS_PER_KEY: u64 = 5;
 
 /// Bits per key against the rate, for so many keys.
 fn plot(keys: u64) -> Result<String> {
