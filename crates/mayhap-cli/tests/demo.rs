@@ -26,11 +26,11 @@ fn every_rung_takes_less_memory_than_the_one_before_and_errs_as_expected() {
     let done = Folder::new().mayhap("demo -n 20000").run().ends(0);
     let text = String::from_utf8(done.out).expect("text");
     let ladder = [
-        "hash set of strings",
+        "hash set of keys",
         "hash set of 160-bit digests",
         "hash set of 128-bit digests",
         "hash set of 64-bit digests",
-        "Bloom filter, 1%",
+        "Bloom filter",
         "bitmap, one hash, 5 bits a key",
     ];
     let rows = ladder.map(|name| {
