@@ -86,6 +86,19 @@ fn the_examples_of_advice_give_what_their_comments_say() {
     assert_eq!(script.lines().count(), 3);
 }
 
+#[test]
+fn the_examples_of_looking_before_choosing_measure_and_draw() {
+    let script = example("mayhap eval --hashes");
+    let (text, said) = run(&format!("{script}\nls bits.svg plots"));
+    for part in
+        ["gaussian", "url", "murmur3-x86-32", "bits.svg", "bits-against-rate.svg", "time-against-keys.svg"]
+    {
+        assert!(text.contains(part), "expected {part} in\n{text}");
+    }
+    assert!(!text.contains("DISAGREES") && !text.contains("LOST"), "{text}");
+    assert!(said.contains("four pictures in plots"), "{said}");
+}
+
 /// The table whose head begins so.
 fn table<'a>(prose: &[&'a str], head: &[&str]) -> documents::Table<'a> {
     let mut tables = documents::tables(prose).into_iter();
