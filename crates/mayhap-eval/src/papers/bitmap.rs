@@ -1,8 +1,10 @@
 //! Bitmaps: exact sets of integers.
 
+use std::collections::BTreeSet;
+
 use mayhap::filters::bitmap::BitmapSet;
 use mayhap::filters::roaring::RoaringSet;
-use mayhap::{AnyFilter, Combine, Error, Spec, SpecError, combine, math};
+use mayhap::{Combine, Error, Hashing, Insert, Spec, SpecError, combine, math};
 
 use crate::{Finding, Random};
 
@@ -22,10 +24,13 @@ pub(super) fn bmp_1(seed: u64) -> Result<Vec<Finding>, Error> {
     let distinct = UNIVERSE as f64 * math::expected_fill(UNIVERSE, 1e6, 1);
 
     // A million different integers of 32 bits: two bytes each, and eight for each of their 65,536 containers.
+    let mut different = BTreeSet::new();
+    while different.len() < 1_000_000 {
+        different.insert(random.below(1 << 32));
+    }
     let mut sparse = RoaringSet::from_spec(&Spec::new().with_capacity(1_000_000))?;
-    while sparse.treemap().len() < 1_000_000 {
-        let draw = random.below(1 << 32);
-        sparse.insert_keys(&[&draw.to_le_bytes()], &mut Vec::new())?;
+    for integer in different {
+        sparse.insert_digest(Hashing::Integer.digest_of(integer))?;
     }
     let bytes = sparse.treemap().serialized_size() as f64;
     Ok(vec![

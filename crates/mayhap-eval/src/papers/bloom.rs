@@ -5,7 +5,7 @@ use core::ops::Range;
 use mayhap::math::{self, ProbesRule};
 use mayhap::{Bloom, Error, Hashing, Spec};
 
-use super::{absent, admitted, insert, none_denied};
+use super::{absent, admitted, denied, insert, none_denied};
 use crate::{Finding, Proportion, SplitMix64};
 
 /// What Guava takes for a million keys at 1 %.
@@ -25,7 +25,7 @@ pub(super) fn blm_1(seed: u64) -> Result<Vec<Finding>, Error> {
     let (fpr, rho) = (math::bloom_fpr(BITS, 1e6, PROBES), math::fpr_deviation(BITS, 1e6, PROBES));
     let fill = math::expected_fill(BITS, 1e6, PROBES);
     Ok(vec![
-        none_denied(NAME, &bloom, seed, 0..1_000_000),
+        none_denied(NAME, denied(&bloom, seed, 0..1_000_000)),
         Finding::rate(NAME, "false positives", fpr, rho, admitted(&bloom, seed, absent(4_000_000))),
         Finding::within(NAME, "share of bits set", fill, 0.0005, bloom.fill()),
         Finding::within(NAME, "keys, as estimated from the bits", 1e6, 1040.0, bloom.estimated_len()),
@@ -39,7 +39,7 @@ pub(super) fn blm_2(seed: u64) -> Result<Vec<Finding>, Error> {
     let (bits, probes) = (bloom.bits(), bloom.probes());
     let (fpr, rho) = (math::bloom_fpr(bits, 1e7, probes), math::fpr_deviation(bits, 1e7, probes));
     Ok(vec![
-        none_denied(NAME, &bloom, seed, 0..10_000_000),
+        none_denied(NAME, denied(&bloom, seed, 0..10_000_000)),
         Finding::rate(NAME, "false positives", fpr, rho, admitted(&bloom, seed, absent(20_000_000))),
     ])
 }

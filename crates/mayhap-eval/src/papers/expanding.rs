@@ -2,7 +2,7 @@
 
 use mayhap::{Error, Expanding, math};
 
-use super::{RHO, absent, admitted, insert, none_denied};
+use super::{RHO, absent, admitted, denied, insert, none_denied};
 use crate::Finding;
 
 pub(super) fn qtf_1(seed: u64) -> Result<Vec<Finding>, Error> {
@@ -21,7 +21,7 @@ pub(super) fn qtf_1(seed: u64) -> Result<Vec<Finding>, Error> {
     let asked = admitted(&filter, seed, absent(4_000_000));
     Ok(vec![
         Finding::rate(NAME, "false positives", math::expanding_fpr(9, 0, 0.75), RHO, asked),
-        none_denied(NAME, &filter, seed, 0..KEYS),
+        none_denied(NAME, denied(&filter, seed, 0..KEYS)),
         Finding::exactly(NAME, "words of the union unlike those of all keys", 0.0, unlike as f64),
     ])
 }
@@ -47,7 +47,7 @@ pub(super) fn exp_1(seed: u64) -> Result<Vec<Finding>, Error> {
     Ok(vec![
         Finding::exactly(NAME, "slots after 10 doublings", f64::from(1 << 20), filter.slots().slots as f64),
         Finding::rate(NAME, "false positives before the 11th", fpr, RHO, asked).reported_as(1.326e-3),
-        none_denied(NAME, &filter, seed, 0..taken),
+        none_denied(NAME, denied(&filter, seed, 0..taken)),
     ])
 }
 
@@ -59,6 +59,6 @@ pub(super) fn exp_2(seed: u64) -> Result<Vec<Finding>, Error> {
     let measured = asked.hits as f64 / asked.trials as f64;
     Ok(vec![
         Finding::within(NAME, "false positives before the 9th doubling", fpr, 0.1 * fpr, measured),
-        none_denied(NAME, &filter, seed, 0..taken),
+        none_denied(NAME, denied(&filter, seed, 0..taken)),
     ])
 }

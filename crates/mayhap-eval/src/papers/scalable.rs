@@ -2,7 +2,7 @@
 
 use mayhap::{Error, Scalable, Spec, math};
 
-use super::{RHO, absent, admitted, insert, none_denied};
+use super::{RHO, absent, admitted, denied, insert, none_denied};
 use crate::Finding;
 
 /// What was simulated, of a first layer with the rate `first_fpr`.
@@ -29,7 +29,7 @@ impl Setting {
         );
         let asked = admitted(&filter, seed, absent(2_000_000));
         let mut findings = vec![
-            none_denied(name, &filter, seed, 0..1_000_000),
+            none_denied(name, denied(&filter, seed, 0..1_000_000)),
             Finding::exactly(name, "layers", self.layers.into(), layers.len() as f64),
             Finding::rate(name, "false positives", expected, RHO, asked).reported_as(self.fpr),
         ];

@@ -5,7 +5,7 @@ use core::f64::consts::LN_2;
 use mayhap::filters::shifting_association::Part;
 use mayhap::{Error, Shifting, ShiftingAssociation, ShiftingMultiplicity, Spec, math};
 
-use super::{RHO, absent, admitted, insert, key, keys, none_denied};
+use super::{RHO, absent, admitted, denied, insert, key, keys, none_denied};
 use crate::{Finding, Proportion};
 
 /// Bits behind the places at which a window may start.
@@ -32,41 +32,47 @@ impl Membership {
         Ok(filter)
     }
 
-    fn compare(&self, name: &'static str, seed: u64, findings: &mut Vec<Finding>) -> Result<(), Error> {
+    /// The rate of false positives; and how many keys that are in are denied.
+    fn compare(&self, name: &'static str, seed: u64) -> Result<(Finding, u64), Error> {
         let Self { starts, probes, shifts, simulated, .. } = *self;
         let filter = self.filled(seed)?;
         let fpr = math::shifting_fpr(starts, self.keys as f64, probes, shifts);
         let what = format!("false positives, {starts} places, {probes} probes, shifts: {shifts}");
         // From one filter to the next, as the experiment says.
         let rate = Finding::rate(name, what, fpr, 0.01, admitted(&filter, seed, absent(3_000_000)));
-        findings.push(Finding { reported: simulated, ..rate });
-        findings.push(none_denied(name, &filter, seed, 0..self.keys));
-        Ok(())
+        Ok((Finding { reported: simulated, ..rate }, denied(&filter, seed, 0..self.keys)))
     }
 }
 
+fn memberships(name: &'static str, all: &[Membership], seed: u64) -> Result<Vec<Finding>, Error> {
+    let (mut findings, mut missed) = (Vec::new(), 0);
+    for membership in all {
+        let (rate, denied) = membership.compare(name, seed)?;
+        findings.push(rate);
+        missed += denied;
+    }
+    findings.push(none_denied(name, missed));
+    Ok(findings)
+}
+
 pub(super) fn shb_1(seed: u64) -> Result<Vec<Finding>, Error> {
-    let mut findings = Vec::new();
-    for (keys, starts, probes, simulated) in [
+    let all = [
         (100_000, 1_000_000, 8, Some(0.00872)),
         (100_000, 1_200_000, 8, Some(0.00324)),
         (100_000, 1_600_000, 12, None),
         (20_000, 200_000, 8, Some(0.008619)),
-    ] {
-        let experiment = Membership { keys, starts, probes, shifts: 1, simulated };
-        experiment.compare("SHB-1", seed, &mut findings)?;
-    }
-    Ok(findings)
+    ];
+    let membership =
+        |(keys, starts, probes, simulated)| Membership { keys, starts, probes, shifts: 1, simulated };
+    memberships("SHB-1", &all.map(membership), seed)
 }
 
 pub(super) fn shb_2(seed: u64) -> Result<Vec<Finding>, Error> {
-    let mut findings = Vec::new();
-    for (probes, shifts, simulated) in [(6, 2, 0.00927), (8, 3, 0.01013)] {
-        let simulated = Some(simulated);
-        let experiment = Membership { keys: 100_000, starts: 1_000_000, probes, shifts, simulated };
-        experiment.compare("SHB-2", seed, &mut findings)?;
-    }
-    Ok(findings)
+    let all = [(6, 2, 0.00927), (8, 3, 0.01013)];
+    let (keys, starts) = (100_000, 1_000_000);
+    let membership =
+        |(probes, shifts, rate)| Membership { keys, starts, probes, shifts, simulated: Some(rate) };
+    memberships("SHB-2", &all.map(membership), seed)
 }
 
 /// A share of right answers, judged by the wrong ones: these are few and have the deviation.

@@ -3,7 +3,7 @@
 use mayhap::filters::universe::Overlap;
 use mayhap::{BuildError, Error, Spec, Universe};
 
-use super::{admitted, keys, none_denied};
+use super::{admitted, denied, keys, none_denied};
 use crate::Finding;
 
 pub(super) fn cas_1(seed: u64) -> Result<Vec<Finding>, Error> {
@@ -23,7 +23,7 @@ pub(super) fn cas_1(seed: u64) -> Result<Vec<Finding>, Error> {
         Ok(_) => 0,
     };
     Ok(vec![
-        none_denied(NAME, &universe, seed, 0..SET),
+        none_denied(NAME, denied(&universe, seed, 0..SET)),
         Finding::exactly(NAME, "keys that are not in, and admitted", 0.0, strangers as f64),
         Finding::between(NAME, "bits per key of the set", planned, 0.0..=9.0, per_key),
         Finding::exactly(NAME, "keys of both, found and refused", SHARED as f64, overlap as f64),
