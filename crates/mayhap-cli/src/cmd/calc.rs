@@ -154,8 +154,8 @@ pub(crate) const BITMAP_BITS_PER_KEY: u64 = 5;
 
 /// Bits per key against the rate, for so many keys.
 fn plot(keys: u64) -> Result<String> {
-    // From a half down to one in a million, four a power of ten.
-    let rates: Vec<f64> = (1..=24).map(|step| 10f64.powf(-0.25 * f64::from(step))).collect();
+    // From a third down to one in a million, four a power of ten.
+    let rates: Vec<f64> = (2..=24).map(|step| 10f64.powf(-0.25 * f64::from(step))).collect();
     let bound = rates.iter().map(|&rate| (rate, math::lower_bound_bits(1.0, rate))).collect();
     let mut series = vec![Series::bound("bound: log2(1/p)", bound)];
     for family in FAMILIES.iter().filter(|family| !family.can.exact) {
@@ -168,8 +168,10 @@ fn plot(keys: u64) -> Result<String> {
     let chart = Chart {
         title: format!("{} keys", report::grouped(keys)),
         x: Axis { label: "false-positive rate".into(), scale: Scale::Logarithmic },
-        y: Axis { label: "bits per key".into(), scale: Scale::Linear },
+        // Families that count or label would rule a linear one.
+        y: Axis { label: "bits per key".into(), scale: Scale::Logarithmic },
         series,
+        landmarks: Vec::new(),
     };
     Ok(chart.to_svg()?)
 }
