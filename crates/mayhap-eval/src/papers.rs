@@ -1,8 +1,9 @@
 //! The experiments of the papers, run again: what theory expects beside what our filters do.
 //!
-//! Each has the name under which it is known here and the parameters that it was published or simulated with. Keys are made
-//! from the seed, so that a run can be repeated and another seed is another draw. A rate passes within 4 standard
-//! deviations, those of the count and those from one filter to the next: a right one fails with a chance of 6e-5.
+//! Each has the name under which it is known here and the parameters that it was published or simulated with. Keys
+//! are made from the seed, so that a run can be repeated and another seed is another draw. A rate passes within 4
+//! standard deviations, those of the count and those from one filter to the next: a right one fails with a chance of
+//! 6e-5.
 
 mod adversary;
 mod bitmap;
@@ -103,7 +104,7 @@ pub static PAPERS: &[Paper] = &[
 /// How much a rate differs from one filter to the next, as a share of it, where an experiment says nothing sharper.
 const RHO: f64 = 0.02;
 
-/// A number that only has to be large enough to make loops over batches cheap, and small enough for the caches.
+/// Keys per call: so many that a call costs little for each, and so few that their digests stay in the cache.
 const BATCH: usize = 4096;
 
 /// Key number `index`: those below [`ABSENT`] are inserted, the others only asked for.
