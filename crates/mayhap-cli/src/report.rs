@@ -22,17 +22,26 @@ pub(crate) fn grouped(number: u64) -> String {
 
 /// Bytes in binary units, as `28.57 MiB`.
 pub(crate) fn bytes(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-    if bytes < 1024 {
+    in_units(bytes, 1024.0, ["KiB", "MiB", "GiB", "TiB", "PiB"])
+}
+
+/// Bytes in decimal units, as `29.95 MB`.
+pub(crate) fn decimal_bytes(bytes: u64) -> String {
+    in_units(bytes, 1000.0, ["kB", "MB", "GB", "TB", "PB"])
+}
+
+fn in_units(bytes: u64, step: f64, units: [&str; 5]) -> String {
+    let mut value = bytes as f64;
+    if value < step {
         return format!("{bytes} B");
     }
-    let mut value = bytes as f64 / 1024.0;
+    value /= step;
     let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
+    while value >= step && unit + 1 < units.len() {
+        value /= step;
         unit += 1;
     }
-    format!("{value:.2} {}", UNITS[unit])
+    format!("{value:.2} {}", units[unit])
 }
 
 /// A rate as a percentage, a decimal number and one in so many: nobody should have to convert.
@@ -184,6 +193,8 @@ mod tests {
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(bytes(1023), "1023 B");
         assert_eq!(bytes(239_626_460 / 8 + 1), "28.57 MiB");
+        assert_eq!(decimal_bytes(239_626_460 / 8 + 1), "29.95 MB");
+        assert_eq!((decimal_bytes(999), decimal_bytes(1000)), ("999 B".into(), "1.00 kB".into()));
         assert_eq!(rate(1e-5), "0.001% (1e-5, 1 in 100,000)");
         assert_eq!(rate(0.01), "1% (0.01, 1 in 100)");
         assert_eq!(rate(0.0), "0");

@@ -202,6 +202,36 @@ fn the_ladder_stands_beside_the_filters() {
 }
 
 #[test]
+fn some_families_are_shown_if_they_are_named() {
+    let names = |arguments: &str| -> Vec<String> {
+        let rows = families(arguments);
+        rows.iter().map(|row| row["family"].as_str().expect("a name").to_string()).collect()
+    };
+    assert_eq!(names("-n 1M -p 1% --family bloom"), ["bloom"]);
+    // In the order of all, and with a row for each layout.
+    assert_eq!(names("-n 1M -p 1% --family cuckoo,bloom"), ["bloom", "cuckoo", "cuckoo"]);
+    let folder = Folder::new();
+    let text = folder.mayhap("calc -n 1M -p 1% --family bloom").run().ends(0);
+    assert_eq!(text.out.split(|&byte| byte == b'\n').count(), 8, "a head of four lines and a table of two");
+    // One that cannot is an error here, and not left out.
+    folder.mayhap("calc -n 1M -p 1e-12 --family bloom,blocked").run().ends(2).prints("").says("blocked: ");
+    folder
+        .mayhap("calc -n 1M -p 1% --family blom")
+        .run()
+        .ends(2)
+        .says("no family is called \"blom\"; there are bloom");
+}
+
+#[test]
+fn sizes_are_told_in_bits_and_in_both_units_and_with_one_probe_collisions() {
+    let folder = Folder::new();
+    let size = "size  239,626,460 bits of bloom: 29.95 MB or 28.57 MiB\n";
+    let done = folder.mayhap("calc -n 10M -p 1e-5").run().ends(0).shows(size);
+    assert!(!String::from_utf8_lossy(&done.out).contains("pairs "));
+    folder.mayhap("calc -n 10k --bits 1e8 --probes 1").run().ends(0).shows("\npairs 39.34%: ");
+}
+
+#[test]
 fn a_plot_has_every_family_that_has_a_rate_and_the_bound() {
     let folder = Folder::new();
     folder.mayhap("calc -n 1M -p 1% --plot bits.svg").run().ends(0);

@@ -8,7 +8,7 @@ use hashbrown::HashSet;
 use mayhap::bits::Bitmap;
 use mayhap::filters::exact::DigestSet;
 use mayhap::probing::reduce;
-use mayhap::{Hashing, SpecError, math};
+use mayhap::{Bloom, Hashing, Insertion, SpecError, math};
 
 use crate::{Drawn, Keys, Proportion};
 
@@ -101,6 +101,23 @@ pub fn baselines(drawn: &Drawn, hashing: Hashing) -> Result<Vec<Baseline>, SpecE
     ])
 }
 
+/// The last step of the ladder, filled and asked as the others are: a Bloom filter.
+///
+/// # Errors
+/// [`SpecError`] if there is no such filter.
+pub fn with_bloom(drawn: &Drawn, fpr: f64) -> Result<Baseline, SpecError> {
+    let bloom = Bloom::new(drawn.members.len() as u64, fpr)?;
+    Ok(measured(
+        "Bloom filter",
+        math::bloom_fpr(bloom.bits(), drawn.distinct as f64, bloom.probes()),
+        drawn,
+        bloom,
+        |bloom, key| bloom.insert(key) == Insertion::New,
+        |bloom, key| bloom.contains(key),
+        |bloom| bloom.bits().div_ceil(8),
+    ))
+}
+
 /// Fills a structure one key after the other, and asks it for all of them and for the absent ones.
 fn measured<S>(
     name: &'static str,
@@ -153,6 +170,8 @@ mod tests {
                 assert!(row.false_positives.agrees_with(row.fpr_predicted, 0.01, 4.0), "{row:?}");
                 assert_eq!(row.false_positives.hits > 0, row.name.starts_with("bitmap"), "{row:?}");
             }
+            let bloom = with_bloom(&drawn, 0.01).unwrap();
+            assert!(bloom.false_positives.agrees_with(bloom.fpr_predicted, 0.01, 4.0), "{bloom:?}");
         }
     }
 }

@@ -42,7 +42,7 @@ struct Experiment {
 /// them are different.
 pub fn classic_rates(keys: u64, seed: u64, advance: Advance<'_>) -> Vec<ClassicRate> {
     let part = keys as f64 / CLASSIC_KEYS as f64;
-    let (many, tenth) = (keys.min(2_000_000).max(100_000), (keys / 10).max(1));
+    let (many, tenth) = (keys.clamp(100_000, 2_000_000), (keys / 10).max(1));
     let distribution = |what, data, reported| Experiment {
         what,
         data,

@@ -41,7 +41,7 @@ mod statistics;
 mod stream;
 mod zipf;
 
-pub use baseline::{BITMAP_BITS_PER_KEY, Baseline, baselines};
+pub use baseline::{BITMAP_BITS_PER_KEY, Baseline, baselines, with_bloom};
 pub use chart::{Axis, Chart, NoChart, Scale, Series, Style};
 pub use classic::{
     CLASSIC_KEYS, ClassicFilter, ClassicRate, ClassicTimes, classic_fpr, classic_numbers, classic_rates,

@@ -49,7 +49,7 @@ pub fn bits_against_rate(count: u64, seed: u64, advance: Advance<'_>) -> Chart {
         series.push(Series::line(family.name, points));
     }
     Chart {
-        title: format!("Bits per key against the measured rate, {count} keys"),
+        title: format!("Bits per key against the measured rate, {} keys", grouped(count)),
         x: Axis { label: "false-positive rate, measured".into(), scale: Scale::Logarithmic },
         y: Axis { label: "bits per key".into(), scale: Scale::Logarithmic },
         series,
@@ -93,7 +93,7 @@ pub fn rate_against_keys(count: u64, fpr: f64, seed: u64, advance: Advance<'_>) 
     series.insert(0, Series::bound("bloom, theory", theory));
     series.insert(0, Series::bound("asked", vec![(0.1, fpr), (2.0, fpr)]));
     Ok(Chart {
-        title: format!("False-positive rate while keys come; made for {count} at {fpr}"),
+        title: format!("False-positive rate while keys come; made for {} at {fpr}", grouped(count)),
         x: Axis { label: "keys inserted, of those it was made for".into(), scale: Scale::Linear },
         y: Axis { label: "false-positive rate, measured".into(), scale: Scale::Logarithmic },
         series,
@@ -155,6 +155,14 @@ pub fn time_against_keys(
     }
 }
 
+/// With a comma between thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().filter_map(|group| str::from_utf8(group).ok()).collect();
+    groups.join(",")
+}
+
 /// 1, 3, 10, 30 …
 fn next_size(count: u64) -> u64 {
     if count.to_string().starts_with('1') { 3 * count } else { count / 3 * 10 }
@@ -193,7 +201,7 @@ pub fn insert_time_against_load(
         series.push(Series::line(format!("cuckoo ({})", layout.name()), points));
     }
     Ok(Chart {
-        title: format!("Inserting into a cuckoo filter for {count} keys, until it is full"),
+        title: format!("Inserting into a cuckoo filter for {} keys, until it is full", grouped(count)),
         x: Axis { label: "load: share of the slots that are taken".into(), scale: Scale::Linear },
         y: Axis { label: "ns per insert".into(), scale: Scale::Logarithmic },
         series,

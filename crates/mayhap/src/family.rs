@@ -262,7 +262,10 @@ pub struct Capabilities {
     pub exact: bool,
 }
 
-/// Complexity, in the words of the literature: n keys, k probes, U integers, p the rate.
+/// Complexity, in the words of the literature: n keys, k probes, U integers, p the rate, m others of a universe, and the
+/// doublings that were planned for.
+///
+/// The space is what a plan of a million keys takes; whole bits, small sets and room to grow take more ("and up").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// One question.

@@ -188,6 +188,31 @@ fn blm_1_a_million_keys_at_one_percent() {
     assert!(measured.agrees_with(bloom.fpr(), 0.0, 4.0), "{measured:?}, reported {}", bloom.fpr());
 }
 
+/// The share of ones hardly leaves its mean (Mitzenmacher 2002), which is why one rate can be named for a size.
+#[test]
+fn the_share_of_ones_is_concentrated_around_its_mean() {
+    let (keys, filters) = (10_000, 200);
+    let size = Spec::sized(keys, 0.01).bloom().unwrap();
+    let mean = math::expected_fill(size.bits, keys as f64, size.probes);
+    let deviation = math::fill_deviation(size.bits, keys as f64, size.probes);
+    assert!(deviation < 0.002 * mean, "{deviation} around {mean}");
+    let fills: Vec<f64> = (0..filters)
+        .map(|seed| {
+            let spec = Spec::sized(keys, 0.01).with_hashing(Hashing::Xxh3 { seed });
+            let mut bloom = Bloom::from_spec(&spec).unwrap();
+            bloom.extend(0..keys);
+            bloom.fill()
+        })
+        .collect();
+    // A deviation of 5 has a chance of 6e-7, for 200 filters 1e-4; seeds are fixed.
+    assert!(fills.iter().all(|fill| (fill - mean).abs() < 5.0 * deviation), "{fills:?}");
+    let count = filters as f64;
+    let average = fills.iter().sum::<f64>() / count;
+    assert!((average - mean).abs() < 5.0 * deviation / count.sqrt(), "{average}, expected {mean}");
+    let spread = (fills.iter().map(|fill| (fill - mean).powi(2)).sum::<f64>() / count).sqrt();
+    assert!((spread / deviation - 1.0).abs() < 0.25, "{spread}, expected {deviation}");
+}
+
 #[test]
 fn blm_2_ten_million_keys_at_one_in_a_hundred_thousand() {
     let mut bloom = Bloom::new(10_000_000, 1e-5).unwrap();

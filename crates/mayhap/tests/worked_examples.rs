@@ -1,15 +1,14 @@
 //! The examples with which filters are explained, as tests; the texts of all errors; the forms for serde.
 //!
 //! Sorting with a byte of bits, the words of 11, 32 and 106 and the sign-in state of 100 million users are
-//! beside the code, in `bits/bitmap.rs`.
+//! beside the code, in `bits/bitmap.rs`. What other libraries call things is in `interfaces.rs`.
 
 use mayhap::bits::OutOfRange;
 use mayhap::filters::bitmap::BitmapSet;
-use mayhap::math::{self, ProbesRule};
 use mayhap::wire::{PAGE, Summing};
 use mayhap::{
-    AnyFilter, Bloom, DecodeError, Error, Filter, FoldError, Full, Insertion, Key, Limit, Mismatch, Remove,
-    Spec, SpecError, encode, open,
+    AnyFilter, Bloom, DecodeError, Error, Filter, FoldError, Full, Insertion, Limit, Mismatch, Remove, Spec,
+    SpecError, encode, open,
 };
 
 // Filters with positions from a textbook.
@@ -108,111 +107,6 @@ fn four_billion_alone_takes_under_100_bytes_behind_the_header() {
     set.insert_keys(&[&4_000_000_000u64.to_le_bytes()], &mut Vec::new()).unwrap();
     let file = encode(&*set, Summing::Payload).to_vec();
     assert!(file.len() < PAGE + 100, "{} bytes", file.len());
-}
-
-// What other libraries call it.
-
-#[test]
-fn guava_put_might_contain_and_the_rest() {
-    // create(funnel, n): 3% unless one says otherwise, and 5 hashes for it, always.
-    struct Person {
-        name: String,
-        born: u16,
-    }
-    // A funnel.
-    impl Key for Person {
-        fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
-            then(&[self.name.as_bytes(), &self.born.to_le_bytes()].concat())
-        }
-    }
-    let ada = || Person { name: "Ada".into(), born: 1815 };
-    let mut filter = Bloom::new(500, 0.03).unwrap();
-    assert_eq!(filter.probes(), 5);
-    // put: did a bit change?
-    assert_eq!(filter.insert(ada()), Insertion::New);
-    assert_eq!(filter.insert(ada()), Insertion::Perhaps);
-    // mightContain
-    assert!(filter.contains(ada()));
-    // approximateElementCount, expectedFpp
-    assert_eq!(filter.estimated_len().round(), 1.0);
-    assert!(filter.fpr() < 1e-8 && (filter.fpr_at_capacity() - 0.03).abs() < 1e-4);
-    // copy
-    let mut copy = filter.clone();
-    copy.insert("only in the copy");
-    assert!(copy != filter && copy.contains(ada()));
-    // isCompatible, putAll
-    assert_eq!(filter.must_match(&copy), Ok(()));
-    filter.merge(&copy).unwrap();
-    assert!(filter == copy);
-    let smaller = Bloom::new(400, 0.03).unwrap();
-    assert!(matches!(filter.must_match(&smaller), Err(Mismatch::Bits { .. })));
-    assert!(matches!(filter.intersect(&smaller), Err(Mismatch::Bits { .. })));
-    // writeTo, readFrom
-    assert_eq!(Bloom::from_bytes(&filter.to_bytes()).unwrap(), filter);
-    // optimalNumOfBits, optimalNumOfHashFunctions
-    assert_eq!(math::bloom_bits_guava(1_000_000, 0.01), 9_585_058);
-    assert_eq!(math::bloom_probes(0.01, ProbesRule::Nearest), 7);
-    // toBloomFilter collects a stream.
-    let collected: Bloom = (0..100u64).collect();
-    assert!((0..100u64).all(|key| collected.contains(key)) && collected.capacity() == 100);
-}
-
-#[test]
-fn go_bits_and_blooms_add_test_and_the_rest() {
-    // New, Cap, K
-    let mut filter = Bloom::with_bits(1000, 4).unwrap();
-    assert_eq!((filter.bits(), filter.probes()), (1000, 4));
-    // NewWithEstimates, EstimateParameters
-    let size = Spec::sized(1_000_000, 0.01).bloom().unwrap();
-    assert_eq!((size.bits, size.probes), (9_585_059, 7));
-    assert_eq!(math::bloom_probes_for_bits(size.bits, 1_000_000, ProbesRule::Up), 7);
-    // Add, AddString, Test, TestString
-    filter.insert(b"bytes");
-    filter.insert("text");
-    assert!(filter.contains(b"bytes") && filter.contains("text"));
-    // TestAndAdd, TestAndAddString: was it there, perhaps?
-    assert_eq!(filter.insert("text"), Insertion::Perhaps);
-    assert_eq!(filter.insert("new"), Insertion::New);
-    // Locations, TestLocations
-    let locations: Vec<u64> = filter.positions("text").collect();
-    assert_eq!(locations.len(), 4);
-    assert_eq!(filter.contains_positions(&locations), Ok(true));
-    // From: a filter over words that exist.
-    let over = Bloom::from_words(filter.words().to_vec(), 1000, 4).unwrap();
-    assert!(over == filter && over.contains("text") && over.inserted().is_none());
-    let too_few = Bloom::from_words(vec![0; 15], 1000, 4);
-    assert_eq!(too_few, Err(SpecError::Words { expected: 16, found: 15 }));
-    let behind = Bloom::from_words(vec![u64::MAX; 16], 1000, 4);
-    assert_eq!(behind, Err(SpecError::Words { expected: 16, found: 16 }));
-    // Copy, Equal, Merge
-    let mut copy = filter.clone();
-    assert!(copy == filter);
-    copy.insert("more");
-    filter.merge(&copy).unwrap();
-    assert!(filter == copy);
-    // EstimateFalsePositiveRate fills a filter and asks what is not in.
-    let mut filled = Bloom::new(1000, 0.01).unwrap();
-    filled.extend(0..1000u64);
-    let measured = filled.measure_fpr(1_000_000..1_100_000u64);
-    assert!((measured.rate().unwrap() - 0.01).abs() < 0.005, "{measured:?}");
-    // ClearAll
-    filter.clear();
-    assert!(!filter.contains("text") && filter.words().iter().all(|&word| word == 0));
-    assert_eq!((filter.inserted(), filter.fill()), (Some(0), 0.0));
-    // Binary stream. JSON and gob are below.
-    assert_eq!(Bloom::from_bytes(&copy.to_bytes()).unwrap(), copy);
-}
-
-#[test]
-fn the_essays_class_add_contains_and_its_numbers() {
-    // n, m, k and the theoretical rate.
-    let mut filter = Bloom::new(10_000_000, 1e-5).unwrap();
-    let (capacity, bits, probes) = (filter.capacity(), filter.bits(), filter.probes());
-    assert_eq!((capacity, bits, probes), (10_000_000, 239_626_460, 17));
-    assert!((filter.fpr_at_capacity() / 1.0019e-5 - 1.0).abs() < 1e-4);
-    assert_eq!(format!("{:.2}", bits as f64 / 8.0 / 1024.0 / 1024.0), "28.57");
-    filter.insert("334324324234234");
-    assert!(filter.contains("334324324234234"));
 }
 
 /// Merging filters of one size that were made for different numbers of keys.

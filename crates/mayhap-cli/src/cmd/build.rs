@@ -195,7 +195,8 @@ const NOT_FOR_OTHERS: [&str; 23] = [
     "allow",
 ];
 
-fn family_name(name: &str) -> Result<&'static Family, String> {
+/// The family of this name.
+pub(crate) fn family_name(name: &str) -> Result<&'static Family, String> {
     family(name).ok_or_else(|| {
         let names: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
         format!("no family is called {name:?}; there are {}", names.join(", "))

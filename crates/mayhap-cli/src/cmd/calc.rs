@@ -3,10 +3,10 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use mayhap::registry::FAMILIES;
 use mayhap::{Family, Layout, Plan, Spec, SpecError, math};
-use mayhap_eval::{Axis, Chart, Scale, Series};
+use mayhap_eval::{Axis, BITMAP_BITS_PER_KEY, Chart, Scale, Series};
 use mayhap_store::write_bytes;
 use serde_json::json;
 
@@ -15,7 +15,7 @@ use crate::{YES, numbers, report};
 /// Size a filter: give any two or three of -n, -p, --bits and --probes, get the rest
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  mayhap calc -n 40M -p 1in1M\n  mayhap calc --size 64MiB -p 1e-6\n  mayhap calc -n 1M --bits 10M\n  mayhap calc -n 1M -p 1% --plot bits.svg"
+    after_help = "Examples:\n  mayhap calc -n 40M -p 1in1M\n  mayhap calc --size 64MiB -p 1e-6\n  mayhap calc -n 1M --bits 10M\n  mayhap calc -n 1M -p 1% --plot bits.svg\n  mayhap calc -n 1M -p 1% --family bloom,cuckoo"
 )]
 pub(crate) struct Args {
     /// Number of keys
@@ -33,6 +33,9 @@ pub(crate) struct Args {
     /// Positions examined per key
     #[arg(long, value_name = "K", value_parser = numbers::probes, allow_hyphen_values = true)]
     probes: Option<u32>,
+    /// Only these families, such as bloom,cuckoo [default: all, and what people take without a filter]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = super::build::family_name)]
+    family: Vec<&'static Family>,
     /// Keys of so many bytes, for the size of a hash set of the keys themselves
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(0..=1 << 30), default_value = "50")]
     key_bytes: u64,
@@ -65,7 +68,15 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     if args.capacity.is_none() && args.bits.is_none() && args.size.is_none() {
         spec = spec.with_capacity(sized.capacity);
     }
-    let plans: Vec<Row> = FAMILIES.iter().flat_map(|family| rows(family, &spec)).collect();
+    let chosen = |family: &&Family| args.family.is_empty() || args.family.contains(family);
+    let plans: Vec<Row> =
+        FAMILIES.iter().copied().filter(chosen).flat_map(|family| rows(family, &spec)).collect();
+    // A family that is asked for by name says why it has no row; in a list of all it is left out.
+    for family in &args.family {
+        if plans.iter().all(|row| row.family != *family) {
+            (family.plan)(&spec).with_context(|| family.name)?;
+        }
+    }
     let baselines = baselines(sized.capacity, args.key_bytes);
     if let Some(path) = &args.plot {
         write_bytes(path, plot(sized.capacity)?.as_bytes())?;
@@ -80,19 +91,38 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
                 json!({ "name": row.name, "bytes": row.bytes, "bits_per_key": bits_per_key, "fpr": row.fpr })
             })
             .collect();
-        report::print_json(&json!({ "families": families, "baselines": baselines }))?;
+        report::print_json(&json!({
+            "families": families, "baselines": baselines,
+            "some_collision": math::some_collision(sized.bits, sized.capacity),
+        }))?;
         return Ok(YES);
     }
+    let bytes = sized.bits.div_ceil(8);
     writeln!(
         report::stdout(),
-        "keys  {}\nrate  {}\nbound {} bits per key: no filter can be smaller\n",
+        "keys  {}\nrate  {}\nbound {} bits per key: no filter can be smaller\nsize  {} bits of bloom: {} or {}",
         report::grouped(sized.capacity),
         report::rate(sized.fpr_asked),
         report::short(math::lower_bound_bits(1.0, sized.fpr_asked)),
+        report::grouped(sized.bits),
+        report::decimal_bytes(bytes),
+        report::bytes(bytes),
     )?;
+    if sized.probes == 1 {
+        let shared = math::some_collision(sized.bits, sized.capacity);
+        writeln!(
+            report::stdout(),
+            "pairs {}: the chance that any two keys share a bit, which is not the rate",
+            report::percent(shared)
+        )?;
+    }
+    writeln!(report::stdout())?;
     let rows: Vec<Vec<String>> = plans.iter().map(cells).collect();
     let head = ["family", "keys", "bits/key", "bytes", "probes", "rate at capacity", "over bound", "can"];
     report::print_table(&head, &rows, &[7])?;
+    if !args.family.is_empty() {
+        return Ok(YES);
+    }
     writeln!(report::stdout(), "\nwithout a filter, keys of {} bytes:", args.key_bytes)?;
     let rows: Vec<Vec<String>> = baselines
         .iter()
@@ -148,9 +178,6 @@ fn baselines(keys: u64, key_bytes: u64) -> Vec<Baseline> {
         },
     ]
 }
-
-/// As in the story of the 20 million URLs and 100 million bits.
-pub(crate) const BITMAP_BITS_PER_KEY: u64 = 5;
 
 /// Bits per key against the rate, for so many keys.
 fn plot(keys: u64) -> Result<String> {

@@ -68,6 +68,9 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         &rows,
         &[1, 2, 3, 4, 5],
     )?;
-    writeln!(report::stdout(), "\nn keys, k probes, p false-positive rate, U the largest integer")?;
+    writeln!(
+        report::stdout(),
+        "\nn keys, k probes, p false-positive rate, U the largest integer, m others of a universe"
+    )?;
     Ok(YES)
 }

@@ -80,7 +80,7 @@ pub static FAMILY: Family = Family {
         grows: false,
         exact: false,
     },
-    cost: Cost { query: "O(1)", insert: "O(1)", space: "1.05 n (log2(1/p) + 3)" },
+    cost: Cost { query: "O(1)", insert: "O(1)", space: "1.05 n (log2(1/p) + 3) and up" },
     make: Make::Empty(|spec| Ok(Box::new(Cuckoo::from_spec(spec)?))),
     shared: None,
     plan,

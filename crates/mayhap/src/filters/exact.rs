@@ -63,7 +63,7 @@ pub static FAMILY: Family = Family {
         grows: true,
         exact: true,
     },
-    cost: Cost { query: "O(log n)", insert: "O(1)", space: "128 n" },
+    cost: Cost { query: "O(log n)", insert: "O(log n)", space: "128 n" },
     make: Make::Empty(|spec| Ok(Box::new(Exact::from_spec(spec)?))),
     shared: None,
     plan,

@@ -94,7 +94,7 @@ pub static FAMILY: Family = Family {
     cost: Cost {
         query: "O(1)",
         insert: "O(1) amortized",
-        space: "1.1 to 2.2 n (log2(1/p) + log2(log2 n) + 4)",
+        space: "1.1 to 2.2 n (log2(1/p) + log2(doublings + 2) + 3.5)",
     },
     make: Make::Empty(|spec| Ok(Box::new(Expanding::from_spec(spec)?))),
     shared: None,

@@ -68,7 +68,7 @@ pub static FAMILY: Family = Family {
         grows: false,
         exact: false,
     },
-    cost: Cost { query: "O(1)", insert: "–", space: "1.13 n log2(1/p)" },
+    cost: Cost { query: "O(1)", insert: "–", space: "1.13 n log2(1/p) and up" },
     make: Make::FromDigests(|spec, shards, threads| Ok(Box::new(Fuse::from_shards(spec, shards, threads)?))),
     shared: None,
     plan,

@@ -69,7 +69,7 @@ pub static FAMILY: Family = Family {
         grows: false,
         exact: false,
     },
-    cost: Cost { query: "O(log2(1/p))", insert: "–", space: "1.01 n log2(1/p)" },
+    cost: Cost { query: "O(log2(1/p))", insert: "–", space: "n (log2(1/p) + 0.1)" },
     make: Make::FromDigests(|spec, shards, threads| {
         Ok(Box::new(Ribbon::from_shards(spec, shards, threads)?))
     }),

@@ -47,7 +47,7 @@ pub static FAMILY: Family = Family {
         grows: true,
         exact: true,
     },
-    cost: Cost { query: "O(log n)", insert: "O(log n)", space: "16 n to U" },
+    cost: Cost { query: "O(log n)", insert: "O(log n)", space: "16 to 176 n, at most U" },
     make: Make::Empty(|spec| Ok(Box::new(RoaringSet::from_spec(spec)?))),
     shared: None,
     plan,

@@ -75,7 +75,11 @@ pub static FAMILY: Family = Family {
         grows: true,
         exact: false,
     },
-    cost: Cost { query: "O(k log n)", insert: "O(k log n)", space: "2.3 n log2(1/p) and up" },
+    cost: Cost {
+        query: "O(k log n)",
+        insert: "O(k log n)",
+        space: "1.44 to 2.9 n (log2(1/p) + 3 + layers / 4)",
+    },
     make: Make::Empty(|spec| Ok(Box::new(Scalable::from_spec(spec)?))),
     shared: None,
     plan: |spec| {

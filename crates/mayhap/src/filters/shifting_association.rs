@@ -76,7 +76,7 @@ pub static FAMILY: Family = Family {
         grows: false,
         exact: false,
     },
-    cost: Cost { query: "O(k)", insert: "O(k)", space: "1.44 n log2(3/p)" },
+    cost: Cost { query: "O(k)", insert: "O(k) with counters", space: "1.44 n log2(3/p)" },
     make: Make::OfTwo(|spec, first, second| {
         Ok(Box::new(ShiftingAssociation::of_digests(spec, first, second)?))
     }),

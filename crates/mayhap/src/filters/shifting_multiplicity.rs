@@ -65,7 +65,7 @@ pub static FAMILY: Family = Family {
     name: "shifting-multiplicity",
     summary: "counts up to 57 without counters, of keys that were counted before; changes if it has counters",
     can: PLAIN,
-    cost: Cost { query: "O(k)", insert: "O(k)", space: "1.44 n log2(57/p)" },
+    cost: Cost { query: "O(k)", insert: "O(k) with counters", space: "1.44 n log2(57/p)" },
     make: Make::Counted(|spec, counts| Ok(Box::new(ShiftingMultiplicity::of_digests(spec, counts)?))),
     shared: None,
     plan,

@@ -77,7 +77,7 @@ pub static FAMILY: Family = Family {
         grows: false,
         exact: false,
     },
-    cost: Cost { query: "O(k)", insert: "O(k)", space: "2.6 n log2(1/p) and up" },
+    cost: Cost { query: "O(k)", insert: "O(k) amortized", space: "2.2 to 3.8 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Windowed::from_spec(spec)?))),
     shared: None,
     plan: |spec| {

@@ -358,6 +358,13 @@ mod tests {
         }
     }
 
+    /// A key of 32 bytes has no tail, and there Spark's function is Murmur3 x86 32 itself: its bytes are 53 9a a3 e7.
+    #[test]
+    fn without_a_tail_the_hash_of_spark_is_murmur3_x86_32() {
+        let key = b"334324324234234sfsfsdfwwrtregreg";
+        assert_eq!(spark_murmur3(key, 0).to_le_bytes(), [0x53, 0x9a, 0xa3, 0xe7]);
+    }
+
     /// The seed that valkey-bloom always takes.
     #[test]
     fn siphash_of_a_slice_is_that_of_the_crate() {
