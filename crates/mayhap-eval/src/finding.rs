@@ -1,5 +1,7 @@
 //! What an experiment found: values beside those that theory or a paper gives.
 
+use core::ops::RangeInclusive;
+
 use crate::Proportion;
 
 /// One value of an experiment, as it was reported, as it should be, and as it was measured here.
@@ -46,6 +48,25 @@ impl Finding {
             low: expected - tolerance,
             high: expected + tolerance,
         }
+    }
+
+    /// A value that nothing leaves to chance, such as the number of keys that are denied.
+    #[must_use]
+    pub fn exactly(experiment: &'static str, what: impl Into<String>, expected: f64, measured: f64) -> Self {
+        Self::within(experiment, what, expected, 0.0, measured)
+    }
+
+    /// A value that must lie in an interval of which the expected one need not be the middle.
+    #[must_use]
+    pub fn between(
+        experiment: &'static str,
+        what: impl Into<String>,
+        expected: f64,
+        interval: RangeInclusive<f64>,
+        measured: f64,
+    ) -> Self {
+        let (low, high) = interval.into_inner();
+        Self { experiment, what: what.into(), reported: None, expected, measured, low, high }
     }
 
     /// A rate that was measured by counting, judged at 4 standard deviations: `rho` is the relative deviation of the true

@@ -8,6 +8,7 @@
 //! - [`Stream`] is a sequence of records with an exact number of repeats; [`UrlLines`] writes one as text.
 //! - [`Zipf`] is a sequence of records in which few come often and many rarely, for filters that count.
 //! - [`Proportion`] is "so many hits in so many trials", with intervals and the pass rule of the experiments.
+//! - [`PAPERS`] are the experiments that papers report, run again with our filters; each gives [`Finding`]s.
 //! - [`Chart`] draws what was measured, as SVG.
 //! - [`SplitMix64`] and [`Random`] are the only sources of randomness. Both need a seed.
 //!
@@ -33,6 +34,7 @@ mod finding;
 mod hashes;
 mod keys;
 mod lines;
+mod papers;
 mod plots;
 mod random;
 mod statistics;
@@ -54,6 +56,7 @@ pub use hashes::{
 };
 pub use keys::{ABSENT, KeyKind, URL_MIN, UnknownKeyKind, write_url};
 pub use lines::{Occurrence, UrlLines};
+pub use papers::{PAPERS, Paper};
 pub use plots::{Advance, bits_against_rate, insert_time_against_load, rate_against_keys, time_against_keys};
 pub use random::{Random, SplitMix64};
 pub use statistics::{Proportion, median, normal_quantile, normal_two_sided_tail};
