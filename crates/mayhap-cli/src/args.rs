@@ -1,6 +1,7 @@
 //! The command line's definition: what every command shares. Each command's own arguments stand in its
 //! file. Help, completions and manual pages are all made from this.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -103,6 +104,13 @@ impl Common {
     /// A progress bar for work on nobody knows how many keys.
     pub(crate) fn progress_of_any_keys(&self, what: &'static str) -> Progress {
         Progress::new(self.wants_progress(), what, Unit::Keys, None)
+    }
+
+    /// A step of long work, for those who want to see progress and cannot be told a share.
+    pub(crate) fn tell_progress(&self, step: impl std::fmt::Display) {
+        if self.wants_progress().unwrap_or_else(|| std::io::stderr().is_terminal()) {
+            report::note(format_args!("mayhap: {step}"));
+        }
     }
 
     fn wants_progress(&self) -> Option<bool> {

@@ -144,6 +144,11 @@ fn nonsense_is_refused() {
         ("--repeat 0", "0 is not in 1..=1000"),
         ("--questions 1G", "the limit is 100000000"),
         ("--plot x --hashes", "cannot be used with"),
+        (
+            "--suite papers --only ABC-1",
+            "no experiment is called \"ABC-1\"; take some of BMP-1, BMP-2, BLM-1",
+        ),
+        ("--only BLM-1", "--suite"),
         ("--suite modern", "invalid value 'modern'"),
     ];
     for (arguments, text) in cases {
@@ -224,4 +229,16 @@ fn the_classic_experiments_are_one_command() {
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
+}
+
+#[test]
+fn the_experiments_of_the_papers_are_one_command() {
+    let findings = rows("--suite papers --only BLM-5,CKO-3,SHB-4 --seed 3", "findings");
+    let names: BTreeSet<&str> =
+        findings.iter().map(|finding| finding["experiment"].as_str().unwrap()).collect();
+    assert_eq!(names, ["BLM-5", "CKO-3", "SHB-4"].into_iter().collect());
+    assert!(findings.iter().all(|finding| finding["agrees"] == true), "{findings:?}");
+    let folder = Folder::new();
+    let report = folder.mayhap("eval --suite papers --only bmp-2 --progress").run().ends(0);
+    report.says("1 of 1: BMP-2, laws of sets").shows("values are where they must be, with the seed 1");
 }

@@ -9,7 +9,7 @@ use mayhap::registry::{self, FAMILIES};
 use mayhap::{Family, Hashing, Layout, math};
 use mayhap_eval::{
     Absent, Baseline, CLASSIC_KEYS, Candidate, Chart, ClassicFilter, ClassicRate, ClassicTimes, Data,
-    HASH_FUNCTIONS, HASHED_KEYS, Impossible, NoChart, Runs, TIMED_BYTES, Task, baselines,
+    HASH_FUNCTIONS, HASHED_KEYS, Impossible, NoChart, PAPERS, Paper, Runs, TIMED_BYTES, Task, baselines,
 };
 use mayhap_store::write_bytes;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ use crate::{YES, numbers, report};
 /// are drawn from the same distribution, and those that are in are dropped by an exact set.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  mayhap eval --family all --data uniform,gaussian,exponential -n 1M -p 1%\n  mayhap eval --family bloom,blocked --data zipf:1.1,url --repeat 5\n  mayhap eval -n 1M --plot plots\n  mayhap eval --hashes -n 1M\n  mayhap eval --suite classic\n\nData: uniform[:BOUND], gaussian[:SCALE], exponential[:SCALE], zipf[:EXPONENT], sequential, uuid, url"
+    after_help = "Examples:\n  mayhap eval --family all --data uniform,gaussian,exponential -n 1M -p 1%\n  mayhap eval --family bloom,blocked --data zipf:1.1,url --repeat 5\n  mayhap eval -n 1M --plot plots\n  mayhap eval --hashes -n 1M\n  mayhap eval --suite classic\n  mayhap eval --suite papers --only BLM-1,CKO-2\n\nData: uniform[:BOUND], gaussian[:SCALE], exponential[:SCALE], zipf[:EXPONENT], sequential, uuid, url"
 )]
 pub(crate) struct Args {
     /// Families, by name; all of them without it
@@ -59,6 +59,9 @@ pub(crate) struct Args {
     /// Rerun known experiments instead: those of the papers, or those that circulate about Bloom filters
     #[arg(long, value_enum)]
     suite: Option<Suite>,
+    /// Only these experiments of --suite papers, such as BLM-1,CKO-2
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = paper, requires = "suite")]
+    only: Vec<&'static Paper>,
     /// Guava's jar, for --suite classic [default: /usr/share/java/guava.jar]
     #[arg(long, value_name = "JAR")]
     guava: Option<PathBuf>,
@@ -70,6 +73,7 @@ pub(crate) struct Args {
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Suite {
     Classic,
+    Papers,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -92,6 +96,13 @@ fn data(text: &str) -> Result<Data, mayhap_eval::UnknownData> {
     text.parse()
 }
 
+fn paper(name: &str) -> Result<&'static Paper, String> {
+    PAPERS.iter().find(|paper| paper.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
+        let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
+        format!("no experiment is called {name:?}; take some of {}", names.join(", "))
+    })
+}
+
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum AbsentChoice {
     Same,
@@ -106,6 +117,7 @@ const MOST: u64 = 100_000_000;
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     match args.suite {
         Some(Suite::Classic) => classic(args, common),
+        Some(Suite::Papers) => papers(args, common),
         None if args.hashes => hashes(args, common),
         None => families(args, common),
     }
@@ -440,6 +452,53 @@ fn hashes(args: &Args, common: &Common) -> Result<u8> {
         report::stdout(),
         "\nns: for a key of {TIMED_BYTES} bytes. Predicted: for random bits, as many as the hash has; two keys with the same hash \
          cannot be told apart. decimal: even numbers are in, odd ones are asked for."
+    )?;
+    Ok(YES)
+}
+
+fn papers(args: &Args, common: &Common) -> Result<u8> {
+    let chosen: Vec<&Paper> = if args.only.is_empty() { PAPERS.iter().collect() } else { args.only.clone() };
+    let mut findings = Vec::new();
+    for (number, paper) in (1..).zip(&chosen) {
+        common.tell_progress(format_args!("{number} of {}: {}, {}", chosen.len(), paper.name, paper.title));
+        findings.push((*paper, (paper.run)(args.seed)?));
+    }
+    let all =
+        || findings.iter().flat_map(|(paper, findings)| findings.iter().map(move |finding| (paper, finding)));
+    if args.json {
+        let rows: Vec<Value> = all()
+            .map(|(paper, finding)| {
+                json!({
+                    "experiment": finding.experiment, "title": paper.title, "what": finding.what,
+                    "reported": finding.reported, "expected": finding.expected, "measured": finding.measured,
+                    "low": finding.low, "high": finding.high, "agrees": finding.agrees(), "seed": args.seed,
+                })
+            })
+            .collect();
+        report::print_json(&json!({ "findings": rows }))?;
+        return Ok(YES);
+    }
+    let cells: Vec<Vec<String>> = all()
+        .map(|(_, finding)| {
+            vec![
+                finding.experiment.into(),
+                finding.what.clone(),
+                optional(finding.reported),
+                report::short(finding.expected),
+                report::short(finding.measured),
+                format!("{}–{}", report::short(finding.low), report::short(finding.high)),
+                if finding.agrees() { String::new() } else { "DISAGREES".into() },
+            ]
+        })
+        .collect();
+    let head = ["experiment", "what", "reported", "expected", "measured", "must be in", ""];
+    report::print_table(&head, &cells, &[1, 6])?;
+    let agreeing = all().filter(|(_, finding)| finding.agrees()).count();
+    writeln!(
+        report::stdout(),
+        "\n{agreeing} of {} values are where they must be, with the seed {}",
+        all().count(),
+        args.seed
     )?;
     Ok(YES)
 }
