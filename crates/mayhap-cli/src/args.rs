@@ -53,6 +53,7 @@ pub(crate) enum Command {
     Advise(cmd::advise::Args),
     Families(cmd::families::Args),
     Sort(cmd::sort::Args),
+    Explain(cmd::explain::Args),
     Demo(cmd::demo::Args),
     Completions(cmd::completions::Args),
     Man(cmd::man::Args),

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Every command.
-pub(crate) const COMMANDS: [&str; 19] = [
+pub(crate) const COMMANDS: [&str; 20] = [
     "dedup",
     "build",
     "add",
@@ -30,6 +30,7 @@ pub(crate) const COMMANDS: [&str; 19] = [
     "advise",
     "families",
     "sort",
+    "explain",
     "demo",
     "completions",
     "man",
