@@ -1266,7 +1266,7 @@ mod tests {
         let counts = table.counts;
         assert_eq!((counts.inserted, counts.evictions), (1, 2));
         let sorted = |bucket| {
-            let mut slots = cuckoo.bucket(bucket);
+            let mut slots = cuckoo.slots_of(bucket);
             slots.sort_unstable();
             slots
         };
