@@ -51,6 +51,7 @@ pub(crate) enum Command {
     Convert(cmd::convert::Args),
     Calc(cmd::calc::Args),
     Advise(cmd::advise::Args),
+    Eval(cmd::eval::Args),
     Families(cmd::families::Args),
     Sort(cmd::sort::Args),
     Explain(cmd::explain::Args),
@@ -98,6 +99,11 @@ impl Common {
     /// A progress bar for work on so many keys.
     pub(crate) fn progress_of_keys(&self, what: &'static str, keys: u64) -> Progress {
         Progress::new(self.wants_progress(), what, Unit::Keys, Some(keys))
+    }
+
+    /// A progress bar for work on nobody knows how many keys.
+    pub(crate) fn progress_of_any_keys(&self, what: &'static str) -> Progress {
+        Progress::new(self.wants_progress(), what, Unit::Keys, None)
     }
 
     fn wants_progress(&self) -> Option<bool> {

@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         Command::Convert(args) => cmd::convert::run(&args, &common),
         Command::Calc(args) => cmd::calc::run(&args),
         Command::Advise(args) => cmd::advise::run(&args),
+        Command::Eval(args) => cmd::eval::run(&args, &common),
         Command::Families(args) => cmd::families::run(&args),
         Command::Sort(args) => cmd::sort::run(&args, &common),
         Command::Explain(args) => cmd::explain::run(&args, &common),

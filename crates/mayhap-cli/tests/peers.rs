@@ -370,6 +370,23 @@ fn guava() {
     guava_agrees(Path::new("/usr/share/java/guava.jar"));
 }
 
+/// The same keys, in the same run.
+#[test]
+fn guava_is_timed_beside_the_classic_experiments() {
+    if Driver::java("GuavaPeer", Path::new("/usr/share/java/guava.jar")).is_none() {
+        return without("Guava or no Java compiler");
+    }
+    let report = Folder::new().mayhap("eval --suite classic -n 50k --json").run().ends(0).json();
+    assert_eq!(report["guava"], serde_json::Value::Null, "{report}");
+    let times = report["times"].as_array().expect("a list");
+    let guava: Vec<_> = times.iter().filter(|row| row["structure"] == "Guava").collect();
+    assert_eq!(guava.len(), 2, "{times:?}");
+    for row in guava {
+        let rate = row["fpr_measured"].as_f64().expect("a rate");
+        assert!((rate - 0.03).abs() < 0.005 && row["insert_ns"].as_f64() > Some(0.0), "{row}");
+    }
+}
+
 /// The library of this name that came with Spark.
 fn jar_of_spark(start: &str) -> PathBuf {
     let entries = fs::read_dir(installed("spark")).into_iter().flatten();

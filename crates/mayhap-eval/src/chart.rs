@@ -10,6 +10,7 @@
 //!     x: Axis { label: "false-positive rate".into(), scale: Scale::Logarithmic },
 //!     y: Axis { label: "bits per key".into(), scale: Scale::Linear },
 //!     series: vec![Series::line("bloom", bits)],
+//!     landmarks: Vec::new(),
 //! };
 //! let svg = chart.to_svg()?;
 //! assert!(svg.starts_with("<svg ") && svg.contains(">bloom</text>"));
@@ -29,6 +30,8 @@ pub struct Chart {
     pub y: Axis,
     /// What is drawn, in the order of the legend.
     pub series: Vec<Series>,
+    /// Numbers of the x axis that have a name, such as the size of a cache.
+    pub landmarks: Vec<(f64, String)>,
 }
 
 /// What is measured along one side.
@@ -192,6 +195,18 @@ impl Chart {
             svg,
             "<text transform=\"translate(18 {centre}) rotate(-90)\" text-anchor=\"middle\">{label}</text>"
         )?;
+        for (value, name) in self.landmarks.iter().filter(|(value, _)| x.has(*value)) {
+            let at = x.place(*value);
+            writeln!(
+                svg,
+                "<path d=\"M{at:.1} {bottom}V{ABOVE}\" stroke=\"#888\" stroke-dasharray=\"2 3\"/>"
+            )?;
+            let (name, high) = (escaped(name), ABOVE - 5.0);
+            writeln!(
+                svg,
+                "<text x=\"{at:.1}\" y=\"{high}\" text-anchor=\"middle\" fill=\"#666\">{name}</text>"
+            )?;
+        }
         for (number, series) in self.series.iter().enumerate() {
             let places: Vec<(f64, f64)> =
                 series.points.iter().map(|&(a, b)| (x.place(a), y.place(b))).collect();
@@ -273,14 +288,16 @@ impl Ruler {
                 let step = step(most - least);
                 (least, most) = ((least / step).floor() * step, (most / step).ceil() * step);
             }
-            Scale::Logarithmic => {
+            Scale::Logarithmic if most / least > FINE => {
                 (least, most) = (10f64.powf(least.log10().floor()), 10f64.powf(most.log10().ceil()));
-                if least == most {
-                    most *= 10.0;
-                }
             }
+            Scale::Logarithmic => (least, most) = fine(least, most),
         }
         Some(Self { scale, least, most, start, end })
+    }
+
+    fn has(&self, value: f64) -> bool {
+        (self.least..=self.most).contains(&value)
     }
 
     fn place(&self, value: f64) -> f64 {
@@ -303,6 +320,15 @@ impl Ruler {
                     .map(|value| (value, short(value)))
                     .collect()
             }
+            Scale::Logarithmic if self.most / self.least <= 10.0 * FINE => {
+                let (first, last) = (self.least.log10().floor() as i32, self.most.log10().ceil() as i32);
+                (first..=last)
+                    .flat_map(|power| FINE_STEPS.map(|times| times * 10f64.powi(power)))
+                    // A little noise behind the last digit is no reason to leave out an end.
+                    .filter(|value| (self.least * 0.999..=self.most * 1.001).contains(value))
+                    .map(|value| (value, short(value)))
+                    .collect()
+            }
             Scale::Logarithmic => {
                 let (first, last) = (self.least.log10().round() as i32, self.most.log10().round() as i32);
                 // At most ten or so.
@@ -311,6 +337,21 @@ impl Ruler {
             }
         }
     }
+}
+
+/// Up to this ratio of the greatest to the least number a logarithmic axis has more than powers of ten.
+const FINE: f64 = 500.0;
+const FINE_STEPS: [f64; 3] = [1.0, 2.0, 5.0];
+
+/// The nearest of 1, 2 and 5 times a power of ten that have these numbers between them.
+fn fine(least: f64, most: f64) -> (f64, f64) {
+    let steps = |value: f64| {
+        let power = 10f64.powf(value.log10().floor());
+        [1.0, 2.0, 5.0, 10.0].map(|times| times * power)
+    };
+    let below = steps(least).into_iter().rev().find(|&step| step <= least * 1.000_001).unwrap_or(least);
+    let above = steps(most).into_iter().find(|&step| step >= most * 0.999_999).unwrap_or(most);
+    if below < above { (below, above) } else { (below, 2.0 * above) }
 }
 
 /// 1, 2 or 5 times a power of ten, of which there are five to ten in the range.
@@ -343,7 +384,13 @@ mod tests {
 
     fn chart(points: Vec<(f64, f64)>, scale: Scale) -> Chart {
         let axis = || Axis { label: "<a & b>".into(), scale };
-        Chart { title: "T".into(), x: axis(), y: axis(), series: vec![Series::line("s", points)] }
+        Chart {
+            title: "T".into(),
+            x: axis(),
+            y: axis(),
+            series: vec![Series::line("s", points)],
+            landmarks: Vec::new(),
+        }
     }
 
     #[test]
@@ -354,6 +401,14 @@ mod tests {
         assert_eq!((ruler.place(0.0), ruler.place(10.0)), (100.0, 0.0));
         let texts: Vec<String> = ruler.ticks().into_iter().map(|(_, text)| text).collect();
         assert_eq!(texts, ["0", "2", "4", "6", "8", "10"]);
+    }
+
+    #[test]
+    fn a_short_logarithmic_axis_has_more_than_powers_of_ten() {
+        let ruler = Ruler::of([3.3, 76.0].into_iter(), Scale::Logarithmic, 0.0, 100.0).unwrap();
+        let texts: Vec<String> = ruler.ticks().into_iter().map(|(_, text)| text).collect();
+        assert_eq!(texts, ["2", "5", "10", "20", "50", "100"]);
+        assert!(ruler.has(50.0) && !ruler.has(1.0));
     }
 
     #[test]

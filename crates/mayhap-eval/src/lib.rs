@@ -1,7 +1,7 @@
 //! Key generators and statistics for measuring filters.
 //!
 //! Tests, benchmarks and experiments share this crate, so that all of them ask the same keys and judge the
-//! answers by the same rule. It knows no filter: it makes keys, and it judges counts.
+//! answers by the same rule. Experiments with filters are here too; what makes keys and judges counts knows no filter.
 //!
 //! - [`KeyKind`] makes key number `index` from a seed, without making the ones before it. Members and absent
 //!   probes never meet: absent keys start at index [`ABSENT`].
@@ -24,17 +24,37 @@
 //! assert!(low < 0.0101 && 0.0101 < high);
 //! ```
 
+mod baseline;
 mod chart;
+mod classic;
+mod data;
+mod experiment;
+mod finding;
+mod hashes;
 mod keys;
 mod lines;
+mod plots;
 mod random;
 mod statistics;
 mod stream;
 mod zipf;
 
+pub use baseline::{BITMAP_BITS_PER_KEY, Baseline, baselines, with_bloom};
 pub use chart::{Axis, Chart, NoChart, Scale, Series, Style};
+pub use classic::{
+    CLASSIC_KEYS, ClassicFilter, ClassicRate, ClassicTimes, classic_fpr, classic_numbers, classic_rates,
+    classic_uuids, cuckoo_crossing,
+};
+pub use data::{Absent, Data, Drawn, Keys, Texts, UnknownData};
+pub use experiment::{Candidate, Impossible, Run, Runs, Task, run};
+pub use finding::Finding;
+pub use hashes::{
+    HASH_FUNCTIONS, HASHED_KEYS, HashFunction, HashRun, HashedKeys, TIMED_BYTES, murmur3_x86_32, run_hash,
+    time_hash,
+};
 pub use keys::{ABSENT, KeyKind, URL_MIN, UnknownKeyKind, write_url};
 pub use lines::{Occurrence, UrlLines};
+pub use plots::{Advance, bits_against_rate, insert_time_against_load, rate_against_keys, time_against_keys};
 pub use random::{Random, SplitMix64};
 pub use statistics::{Proportion, median, normal_quantile, normal_two_sided_tail};
 pub use stream::Stream;

@@ -106,6 +106,45 @@ impl Proportion {
         as_many >= tail && as_few >= tail
     }
 
+    /// The least and the greatest rate that as many trials may show and still [agree](Self::agrees_with) with the rate
+    /// `expected`.
+    ///
+    /// `None` without trials, or where nothing agrees.
+    ///
+    /// ```
+    /// use mayhap_eval::Proportion;
+    ///
+    /// let (low, high) = Proportion { hits: 10, trials: 500 }.agreeing_rates(0.0101, 0.0, 4.0).unwrap();
+    /// assert_eq!((low, high), (0.0, 16.0 / 500.0));
+    /// ```
+    pub fn agreeing_rates(self, expected: f64, rho: f64, sigmas: f64) -> Option<(f64, f64)> {
+        let agrees = |hits: u64| Self { hits, ..self }.agrees_with(expected, rho, sigmas);
+        let middle = (expected * self.trials as f64).round() as u64;
+        if self.trials == 0 || !agrees(middle) {
+            return None;
+        }
+        // Agreement begins and ends once.
+        let (mut low, mut agreeing) = (0, middle);
+        while low < agreeing {
+            let at = low + (agreeing - low) / 2;
+            if agrees(at) {
+                agreeing = at;
+            } else {
+                low = at + 1;
+            }
+        }
+        let (mut high, mut beyond) = (middle, self.trials + 1);
+        while beyond - high > 1 {
+            let at = high + (beyond - high) / 2;
+            if agrees(at) {
+                high = at;
+            } else {
+                beyond = at;
+            }
+        }
+        Some((low as f64 / self.trials as f64, high as f64 / self.trials as f64))
+    }
+
     /// The chance of this many hits or more, if the true rate is `rate`.
     fn chance_of_as_many(self, rate: f64) -> f64 {
         match self.hits {

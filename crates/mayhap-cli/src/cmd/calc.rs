@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use mayhap::registry::FAMILIES;
 use mayhap::{Family, Layout, Plan, Spec, SpecError, math};
-use mayhap_eval::{Axis, Chart, Scale, Series};
+use mayhap_eval::{Axis, BITMAP_BITS_PER_KEY, Chart, Scale, Series};
 use mayhap_store::write_bytes;
 use serde_json::json;
 
@@ -155,13 +155,10 @@ fn baselines(keys: u64, key_bytes: u64) -> Vec<Baseline> {
     ]
 }
 
-/// As in the story of the 20 million URLs and 100 million bits.
-pub(crate) const BITMAP_BITS_PER_KEY: u64 = 5;
-
 /// Bits per key against the rate, for so many keys.
 fn plot(keys: u64) -> Result<String> {
-    // From a half down to one in a million, four a power of ten.
-    let rates: Vec<f64> = (1..=24).map(|step| 10f64.powf(-0.25 * f64::from(step))).collect();
+    // From a third down to one in a million, four a power of ten.
+    let rates: Vec<f64> = (2..=24).map(|step| 10f64.powf(-0.25 * f64::from(step))).collect();
     let bound = rates.iter().map(|&rate| (rate, math::lower_bound_bits(1.0, rate))).collect();
     let mut series = vec![Series::bound("bound: log2(1/p)", bound)];
     for family in FAMILIES.iter().filter(|family| !family.can.exact) {
@@ -174,8 +171,10 @@ fn plot(keys: u64) -> Result<String> {
     let chart = Chart {
         title: format!("{} keys", report::grouped(keys)),
         x: Axis { label: "false-positive rate".into(), scale: Scale::Logarithmic },
-        y: Axis { label: "bits per key".into(), scale: Scale::Linear },
+        // Families that count or label would rule a linear one.
+        y: Axis { label: "bits per key".into(), scale: Scale::Logarithmic },
         series,
+        landmarks: Vec::new(),
     };
     Ok(chart.to_svg()?)
 }

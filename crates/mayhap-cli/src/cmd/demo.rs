@@ -1,21 +1,15 @@
 //! `mayhap demo`: the first impression, on data that it makes itself.
 
 use std::fs::File;
-use std::hint::black_box;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use hashbrown::HashSet;
-use mayhap::bits::Bitmap;
-use mayhap::filters::exact::DigestSet;
-use mayhap::probing::reduce;
-use mayhap::{Bloom, Hashing, math};
-use mayhap_eval::{ABSENT, Proportion, Stream, write_url};
+use mayhap::Hashing;
+use mayhap_eval::{ABSENT, Drawn, Keys, Stream, Texts, baselines, with_bloom, write_url};
 
-use crate::cmd::calc::BITMAP_BITS_PER_KEY;
 use crate::{YES, numbers, report};
 
 /// Show what a filter is worth: from a hash set to a Bloom filter, then build, check and dedup
@@ -25,9 +19,6 @@ pub(crate) struct Args {
     #[arg(short = 'n', long, value_name = "N", value_parser = numbers::capacity, default_value = "2M")]
     urls: u64,
 }
-
-/// The fastest hash set at hand.
-type Set<K> = HashSet<K, foldhash::fast::FixedState>;
 
 const URL: usize = 50;
 const FPR: f64 = 0.01;
@@ -44,125 +35,17 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     Ok(YES)
 }
 
-/// All URLs one after the other.
-struct Urls(Vec<u8>);
-
-impl Urls {
-    fn new(first: u64, count: u64) -> Self {
-        let mut bytes = Vec::with_capacity(count as usize * URL);
-        (first..first + count).for_each(|index| write_url(SEED, index, URL, &mut bytes));
-        Self(bytes)
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        self.0.chunks_exact(URL)
-    }
-}
-
-struct Row {
-    name: &'static str,
-    bytes: u64,
-    seconds: f64,
-    expected: f64,
-    wrong: Proportion,
-}
-
-/// One step: fill it, look at its size, ask for URLs that are not in.
-fn step<S>(
-    name: &'static str,
-    expected: f64,
-    urls: &Urls,
-    absent: &Urls,
-    fill: impl FnOnce(&Urls) -> S,
-    bytes: impl FnOnce(&S) -> u64,
-    contains: impl Fn(&S, &[u8]) -> bool,
-) -> Result<Row> {
-    let started = Instant::now();
-    let set = black_box(fill(urls));
-    let seconds = started.elapsed().as_secs_f64();
-    ensure!(urls.iter().take(100_000).all(|url| contains(&set, url)), "{name} denied a URL that is in");
-    let hits = absent.iter().filter(|url| contains(&set, url)).count() as u64;
-    let wrong = Proportion { hits, trials: absent.iter().count() as u64 };
-    Ok(Row { name, bytes: bytes(&set), seconds, expected, wrong })
-}
-
 fn ladder(count: u64) -> Result<()> {
-    let urls = Urls::new(0, count);
-    let absent = Urls::new(ABSENT, count.min(500_000));
-    let hashing = Hashing::default();
-    let bits = count * BITMAP_BITS_PER_KEY;
-    let bloom = Bloom::new(count, FPR)?;
-    let bitmap = Bitmap::zeroed(bits)?;
-    let digest_160 = |url: &[u8]| -> [u32; 5] {
-        let (first, more) = (hashing.digest(url), Hashing::Xxh3 { seed: 1 }.digest(url).a as u32);
-        [first.a as u32, (first.a >> 32) as u32, first.b as u32, (first.b >> 32) as u32, more]
+    let urls = |first: u64, count: u64| {
+        let mut texts = Texts::default();
+        (first..first + count).for_each(|index| texts.push(|out| write_url(SEED, index, URL, out)));
+        Keys::Texts(texts)
     };
-    let rows = [
-        step(
-            "hash set of strings",
-            0.0,
-            &urls,
-            &absent,
-            |urls| urls.iter().map(Box::<[u8]>::from).collect::<Set<_>>(),
-            |set| set.allocation_size() as u64 + count * URL as u64,
-            |set, url| set.contains(url),
-        )?,
-        step(
-            "hash set of 160-bit digests",
-            0.0,
-            &urls,
-            &absent,
-            |urls| urls.iter().map(digest_160).collect::<Set<_>>(),
-            |set| set.allocation_size() as u64,
-            |set, url| set.contains(&digest_160(url)),
-        )?,
-        step(
-            "hash set of 128-bit digests",
-            count as f64 / u128::MAX as f64,
-            &urls,
-            &absent,
-            |urls| urls.iter().map(|url| hashing.digest(url)).collect::<DigestSet>(),
-            |set| set.allocation_size() as u64,
-            |set, url| set.contains(&hashing.digest(url)),
-        )?,
-        step(
-            "hash set of 64-bit digests",
-            math::hash_width_floor(count as f64, 64),
-            &urls,
-            &absent,
-            |urls| urls.iter().map(|url| hashing.digest(url).a).collect::<Set<_>>(),
-            |set| set.allocation_size() as u64,
-            |set, url| set.contains(&hashing.digest(url).a),
-        )?,
-        step(
-            "bitmap, one hash, 5 bits a key",
-            math::one_hash_bitmap_fpr(bits, count as f64),
-            &urls,
-            &absent,
-            |urls| {
-                let mut bitmap = bitmap;
-                for url in urls.iter() {
-                    let _ = bitmap.set(reduce(hashing.digest(url).a, bits));
-                }
-                bitmap
-            },
-            |bitmap| bitmap.universe().div_ceil(8),
-            |bitmap, url| bitmap.contains(reduce(hashing.digest(url).a, bits)),
-        )?,
-        step(
-            "Bloom filter, 1%",
-            bloom.fpr_at_capacity(),
-            &urls,
-            &absent,
-            |urls| {
-                let mut bloom = bloom;
-                bloom.extend(urls.iter());
-                bloom
-            },
-            |bloom| bloom.bits().div_ceil(8),
-            |bloom, url| bloom.contains(url),
-        )?,
-    ];
+    let asked = count.min(500_000);
+    let drawn = Drawn { members: urls(0, count), absent: urls(ABSENT, asked), distinct: count, asked };
+    let mut rows = baselines(&drawn, Hashing::default())?;
+    rows.push(with_bloom(&drawn, FPR)?);
+    ensure!(rows.iter().all(|row| row.false_negatives == 0), "a URL that is in was denied");
     let cells: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
@@ -170,9 +53,9 @@ fn ladder(count: u64) -> Result<()> {
                 row.name.to_string(),
                 report::bytes(row.bytes),
                 report::short(row.bytes as f64 / count as f64),
-                format!("{:.2} s", row.seconds),
-                percent_or_none(row.expected),
-                percent_or_none(row.wrong.rate().unwrap_or(0.0)),
+                format!("{:.2} s", row.insert_ns * 1e-9 * count as f64),
+                percent_or_none(row.fpr_predicted),
+                percent_or_none(row.false_positives.rate().unwrap_or(0.0)),
             ]
         })
         .collect();

@@ -1,0 +1,700 @@
+//! `mayhap eval`: experiments. What theory says about a family, and what happens with keys.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use mayhap::registry::{self, FAMILIES};
+use mayhap::{Family, Hashing, Layout, math};
+use mayhap_eval::{
+    Absent, Baseline, CLASSIC_KEYS, Candidate, Chart, ClassicFilter, ClassicRate, ClassicTimes, Data,
+    HASH_FUNCTIONS, HASHED_KEYS, Impossible, NoChart, Runs, TIMED_BYTES, Task, baselines,
+};
+use mayhap_store::write_bytes;
+use serde_json::{Value, json};
+
+use crate::args::Common;
+use crate::{YES, numbers, report};
+
+/// Measure families with keys of your choice: the rate against the predicted one, times, bits per key
+///
+/// Keys are drawn from a distribution, so some come twice: predictions start from the number of different ones. Absent keys
+/// are drawn from the same distribution, and those that are in are dropped by an exact set.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  mayhap eval --family all --data uniform,gaussian,exponential -n 1M -p 1%\n  mayhap eval --family bloom,blocked --data zipf:1.1,url --repeat 5\n  mayhap eval -n 1M --plot plots\n  mayhap eval --hashes -n 1M\n  mayhap eval --suite classic\n\nData: uniform[:BOUND], gaussian[:SCALE], exponential[:SCALE], zipf[:EXPONENT], sequential, uuid, url"
+)]
+pub(crate) struct Args {
+    /// Families, by name; all of them without it
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = family, default_value = "all")]
+    family: Vec<FamilyChoice>,
+    /// Where keys come from
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = data, default_value = "uniform")]
+    data: Vec<Data>,
+    /// Number of keys [default: 1M; 10M in --suite classic]
+    #[arg(short = 'n', long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
+    capacity: Option<u64>,
+    /// False-positive rate
+    #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true, default_value = "1%")]
+    fpr: f64,
+    /// Do everything so often, with other keys: rates are those of all together, times are medians
+    #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u64).range(1..=1000), default_value = "1")]
+    repeat: u64,
+    /// Ask for so many absent keys [default: enough for 10,000 false positives, up to 10M]
+    #[arg(long, value_name = "N", value_parser = numbers::capacity)]
+    questions: Option<u64>,
+    /// Absent keys: from the same distribution, or odd numbers where even ones are in
+    #[arg(long, value_enum, default_value = "same")]
+    absent: AbsentChoice,
+    /// Every seed gives other keys, always the same
+    #[arg(long, value_name = "SEED", value_parser = numbers::seed, default_value = "1")]
+    seed: u64,
+    /// Write pictures into this folder (SVG): bits against rate, rate against keys, time against keys, time against load
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["suite", "hashes"])]
+    plot: Option<PathBuf>,
+    /// Compare hash functions instead: how fast they are, and the rate that a Bloom filter has with each
+    #[arg(long, conflicts_with = "suite")]
+    hashes: bool,
+    /// Rerun known experiments instead: those of the papers, or those that circulate about Bloom filters
+    #[arg(long, value_enum)]
+    suite: Option<Suite>,
+    /// Guava's jar, for --suite classic [default: /usr/share/java/guava.jar]
+    #[arg(long, value_name = "JAR")]
+    guava: Option<PathBuf>,
+    /// As JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Suite {
+    Classic,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum FamilyChoice {
+    All,
+    One(&'static Family),
+}
+
+fn family(name: &str) -> Result<FamilyChoice, String> {
+    if name == "all" {
+        return Ok(FamilyChoice::All);
+    }
+    registry::family(name).map(FamilyChoice::One).ok_or_else(|| {
+        let names: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
+        format!("no family is called {name:?}; take all, or some of {}", names.join(", "))
+    })
+}
+
+fn data(text: &str) -> Result<Data, mayhap_eval::UnknownData> {
+    text.parse()
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum AbsentChoice {
+    Same,
+    Disjoint,
+}
+
+const DEFAULT_KEYS: u64 = 1_000_000;
+
+/// More keys than this do not fit beside the sets that the experiment itself needs.
+const MOST: u64 = 100_000_000;
+
+pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
+    match args.suite {
+        Some(Suite::Classic) => classic(args, common),
+        None if args.hashes => hashes(args, common),
+        None => families(args, common),
+    }
+}
+
+impl Args {
+    fn keys(&self, default: u64) -> Result<u64> {
+        let keys = self.capacity.unwrap_or(default);
+        ensure!(
+            keys <= MOST,
+            "-n {keys} was asked for; an experiment holds all keys, and the limit is {MOST}"
+        );
+        Ok(keys)
+    }
+
+    fn questions(&self) -> Result<u64> {
+        let questions = self.questions.unwrap_or((10_000.0 / self.fpr).clamp(1e5, 1e7) as u64);
+        ensure!(questions <= MOST, "{questions} questions were asked for; the limit is {MOST}");
+        Ok(questions)
+    }
+}
+
+/// One candidate with one kind of data.
+struct Row {
+    candidate: Candidate,
+    data: Data,
+    outcome: Result<Runs, Impossible>,
+}
+
+fn families(args: &Args, common: &Common) -> Result<u8> {
+    let (keys, questions) = (args.keys(DEFAULT_KEYS)?, args.questions()?);
+    let with_baselines = args.family.iter().any(|choice| matches!(choice, FamilyChoice::All));
+    let candidates: Vec<Candidate> = args
+        .family
+        .iter()
+        .flat_map(|choice| match choice {
+            FamilyChoice::All => FAMILIES.to_vec(),
+            FamilyChoice::One(family) => vec![*family],
+        })
+        .flat_map(|family| Candidate::all(family, keys, args.fpr))
+        .collect();
+    let absent = match args.absent {
+        AbsentChoice::Same => Absent::Same,
+        AbsentChoice::Disjoint => Absent::Disjoint,
+    };
+    // Inserted once, and asked for once.
+    let one = 2 * keys + questions;
+    let steps = args.data.len() as u64 * args.repeat * candidates.len() as u64;
+    let progress = common.progress_of_keys("measuring", one * steps);
+    let (mut rows, mut ladders) = (Vec::new(), Vec::new());
+    for &data in &args.data {
+        let mut outcomes: Vec<Result<Vec<_>, Impossible>> =
+            candidates.iter().map(|_| Ok(Vec::new())).collect();
+        for repeat in 0..args.repeat {
+            let seed = args.seed.wrapping_add(repeat);
+            let drawn = data.draw(seed, keys, questions, absent);
+            let task = Task { data, keys, fpr: args.fpr, seed };
+            for (&candidate, outcome) in candidates.iter().zip(&mut outcomes) {
+                if let Ok(runs) = outcome {
+                    match mayhap_eval::run(candidate, &task, &drawn) {
+                        Ok(run) => runs.push(run),
+                        Err(why) => *outcome = Err(why),
+                    }
+                }
+                progress.advance(one as usize);
+            }
+            if with_baselines && repeat == 0 {
+                ladders.push((data, drawn.distinct, baselines(&drawn, Hashing::Xxh3 { seed })?));
+            }
+        }
+        rows.extend(candidates.iter().zip(outcomes).map(|(&candidate, outcome)| {
+            let outcome = outcome.map(|runs| Runs::new(runs).expect("at least one repeat"));
+            Row { candidate, data, outcome }
+        }));
+    }
+    drop(progress);
+    if let Some(folder) = &args.plot {
+        plots(folder, keys, args, common)?;
+    }
+    if args.json {
+        let runs: Vec<Value> = rows.iter().map(|row| as_json(row, args, keys)).collect();
+        let ladders: Vec<Value> = ladders
+            .iter()
+            .flat_map(|(data, distinct, rows)| rows.iter().map(|row| baseline_json(*data, *distinct, row)))
+            .collect();
+        report::print_json(&json!({ "runs": runs, "baselines": ladders }))?;
+        return Ok(YES);
+    }
+    print(args, &rows, &ladders, keys, questions)?;
+    Ok(YES)
+}
+
+fn print(
+    args: &Args,
+    rows: &[Row],
+    ladders: &[(Data, u64, Vec<Baseline>)],
+    keys: u64,
+    questions: u64,
+) -> Result<()> {
+    writeln!(
+        report::stdout(),
+        "{} keys at {}, {} absent keys asked, seed {}\n",
+        report::grouped(keys),
+        report::rate(args.fpr),
+        report::grouped(questions),
+        args.seed
+    )?;
+    let head = [
+        "family",
+        "data",
+        "different",
+        "bits/key",
+        "over bound",
+        "predicted",
+        "measured",
+        "must be in",
+        "lost",
+        "insert",
+        "hit",
+        "miss",
+        "",
+    ];
+    let cells: Vec<Vec<String>> = rows
+        .iter()
+        .filter_map(|row| {
+            let runs = row.outcome.as_ref().ok()?;
+            let (low, high) = runs.fpr_interval();
+            let exact = row.candidate.family.can.exact;
+            let verdict = match (runs.false_negatives(), runs.agrees()) {
+                (0, true) => "",
+                (0, false) => "DISAGREES",
+                _ => "LOST KEYS",
+            };
+            Some(vec![
+                report::family(row.candidate.family.name, row.candidate.layout),
+                row.data.to_string(),
+                report::percent(runs.distinct() / keys as f64),
+                report::short(runs.bits_per_key()),
+                if exact { "–".into() } else { format!("{:.3}x", overhead(runs, args)) },
+                if exact { "exact".into() } else { report::short(runs.fpr_predicted()) },
+                report::short(runs.fpr_measured()),
+                if exact {
+                    "–".into()
+                } else {
+                    format!("{}–{}", report::short(low), report::short(high))
+                },
+                report::grouped(runs.false_negatives()),
+                nanoseconds(runs.insert_ns()),
+                nanoseconds(runs.hit_ns()),
+                nanoseconds(runs.miss_ns()),
+                verdict.into(),
+            ])
+        })
+        .collect();
+    report::print_table(&head, &cells, &[1, 12])?;
+    for row in rows {
+        if let Err(why) = &row.outcome {
+            let name = report::family(row.candidate.family.name, row.candidate.layout);
+            writeln!(report::stdout(), "{name}, {}: impossible: {why}", row.data)?;
+        }
+    }
+    if ladders.is_empty() {
+        return Ok(());
+    }
+    writeln!(report::stdout(), "\nwithout a filter:")?;
+    let cells: Vec<Vec<String>> = ladders
+        .iter()
+        .flat_map(|(data, distinct, rows)| rows.iter().map(move |row| (data, distinct, row)))
+        .map(|(data, distinct, row)| {
+            vec![
+                row.name.into(),
+                data.to_string(),
+                report::short(8.0 * row.bytes as f64 / *distinct as f64),
+                if row.fpr_predicted < 1e-12 { "none".into() } else { report::short(row.fpr_predicted) },
+                row.false_positives.rate().map_or("not asked".into(), report::short),
+                nanoseconds(row.insert_ns),
+                nanoseconds(row.hit_ns),
+                nanoseconds(row.miss_ns),
+            ]
+        })
+        .collect();
+    let head = ["structure", "data", "bits/key", "error predicted", "measured", "insert", "hit", "miss"];
+    report::print_table(&head, &cells, &[1])?;
+    writeln!(
+        report::stdout(),
+        "\nTimes are nanoseconds per key on one thread, hashing included; filters are asked in batches."
+    )?;
+    Ok(())
+}
+
+fn nanoseconds(value: f64) -> String {
+    if value < 100.0 { format!("{value:.1}") } else { format!("{value:.0}") }
+}
+
+fn overhead(runs: &Runs, args: &Args) -> f64 {
+    runs.bits_per_key() / math::lower_bound_bits(1.0, args.fpr)
+}
+
+fn as_json(row: &Row, args: &Args, keys: u64) -> Value {
+    let Row { candidate: Candidate { family, layout }, data, outcome } = row;
+    let runs = outcome.as_ref().ok();
+    let number = |value: fn(&Runs) -> f64| runs.map(value);
+    json!({
+        "family": family.name,
+        "layout": layout.map(Layout::name),
+        "data": data.to_string(),
+        "capacity": keys,
+        "distinct": number(Runs::distinct),
+        "fpr_asked": args.fpr,
+        "fpr_predicted": number(Runs::fpr_predicted),
+        "fpr_measured": number(Runs::fpr_measured),
+        "fpr_low": runs.map(|runs| runs.fpr_interval().0),
+        "fpr_high": runs.map(|runs| runs.fpr_interval().1),
+        "agrees": runs.map(Runs::agrees),
+        "questions": runs.map(|runs| runs.false_positives().trials),
+        "false_positives": runs.map(|runs| runs.false_positives().hits),
+        "false_negatives": runs.map(Runs::false_negatives),
+        "insert_ns": number(Runs::insert_ns),
+        "hit_ns": number(Runs::hit_ns),
+        "miss_ns": number(Runs::miss_ns),
+        "bits_per_key": number(Runs::bits_per_key),
+        "overhead": runs.filter(|_| !family.can.exact).map(|runs| overhead(runs, args)),
+        "repeat": args.repeat,
+        "seed": args.seed,
+        "impossible": outcome.as_ref().err().map(ToString::to_string),
+    })
+}
+
+fn baseline_json(data: Data, distinct: u64, row: &Baseline) -> Value {
+    json!({
+        "name": row.name,
+        "data": data.to_string(),
+        "bytes": row.bytes,
+        "bits_per_key": 8.0 * row.bytes as f64 / distinct as f64,
+        "fpr_predicted": row.fpr_predicted,
+        "fpr_measured": row.false_positives.rate(),
+        "false_negatives": row.false_negatives,
+        "insert_ns": row.insert_ns,
+        "hit_ns": row.hit_ns,
+        "miss_ns": row.miss_ns,
+    })
+}
+
+/// Pictures of the experiments that are best seen.
+fn plots(folder: &Path, keys: u64, args: &Args, common: &Common) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+    let progress = common.progress_of_any_keys("drawing");
+    let advance = |keys: u64| progress.advance(keys as usize);
+    let write = |name: &str, chart: Chart| -> Result<()> {
+        let path = folder.join(name);
+        let svg = chart.to_svg().map_err(|why: NoChart| anyhow!("{}: {why}", path.display()))?;
+        write_bytes(&path, svg.as_bytes())?;
+        Ok(())
+    };
+    let (seed, fpr) = (args.seed, args.fpr);
+    // All families at eight rates, which need not be as many keys.
+    write("bits-against-rate.svg", mayhap_eval::bits_against_rate(keys.min(100_000), seed, &advance))?;
+    write("rate-against-keys.svg", mayhap_eval::rate_against_keys(keys, fpr, seed, &advance)?)?;
+    write("time-against-keys.svg", mayhap_eval::time_against_keys(keys, fpr, seed, &caches(), &advance))?;
+    write("time-against-load.svg", mayhap_eval::insert_time_against_load(keys, fpr, seed, &advance)?)?;
+    drop(progress);
+    common.say(format_args!("four pictures in {}", folder.display()));
+    Ok(())
+}
+
+/// The sizes of the processor's caches, where the system tells them.
+fn caches() -> Vec<(u64, String)> {
+    let read = |index: u32, what: &str| {
+        std::fs::read_to_string(format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{what}")).ok()
+    };
+    (0..8)
+        .filter_map(|index| {
+            let (kind, level, size) = (read(index, "type")?, read(index, "level")?, read(index, "size")?);
+            let bytes = size.trim().strip_suffix('K')?.parse::<u64>().ok()? * 1024;
+            (kind.trim() != "Instruction").then(|| (bytes, format!("L{}", level.trim())))
+        })
+        .collect()
+}
+
+fn hashes(args: &Args, common: &Common) -> Result<u8> {
+    let (keys, questions) = (args.keys(DEFAULT_KEYS)?, args.questions()?);
+    let steps = (HASH_FUNCTIONS.len() * HASHED_KEYS.len()) as u64;
+    let progress = common.progress_of_keys("hashing", steps * (keys + questions));
+    let mut rows = Vec::new();
+    for function in HASH_FUNCTIONS {
+        for kind in HASHED_KEYS {
+            let run = mayhap_eval::run_hash(function, kind, keys, args.fpr, questions, args.seed)?;
+            rows.push((function, kind, run));
+            progress.advance((keys + questions) as usize);
+        }
+    }
+    drop(progress);
+    if args.json {
+        let hashes: Vec<Value> = rows
+            .iter()
+            .map(|(function, kind, run)| {
+                json!({
+                    "hash": function.name, "bits": function.bits, "data": kind.name, "capacity": keys,
+                    "fpr_asked": args.fpr, "fpr_predicted": run.fpr_predicted,
+                    "fpr_measured": run.false_positives.rate(), "questions": questions, "ns": run.ns,
+                })
+            })
+            .collect();
+        report::print_json(&json!({ "hashes": hashes }))?;
+        return Ok(YES);
+    }
+    writeln!(
+        report::stdout(),
+        "A Bloom filter of {} keys at {}, {} absent keys asked\n",
+        report::grouped(keys),
+        report::rate(args.fpr),
+        report::grouped(questions)
+    )?;
+    let cells: Vec<Vec<String>> = rows
+        .iter()
+        .map(|(function, kind, run)| {
+            let measured = run.false_positives.rate().unwrap_or(0.0);
+            vec![
+                function.name.into(),
+                function.bits.to_string(),
+                nanoseconds(run.ns),
+                kind.name.into(),
+                report::short(run.fpr_predicted),
+                report::short(measured),
+                format!("{:.2}x", measured / run.fpr_predicted),
+            ]
+        })
+        .collect();
+    let head = ["hash", "bits", "ns", "keys", "predicted", "measured", "ratio"];
+    report::print_table(&head, &cells, &[3])?;
+    writeln!(
+        report::stdout(),
+        "\nns: for a key of {TIMED_BYTES} bytes. Predicted: for random bits, as many as the hash has; two keys with the same hash \
+         cannot be told apart. decimal: even numbers are in, odd ones are asked for."
+    )?;
+    Ok(YES)
+}
+
+/// Keys of one kind, in one structure.
+struct Timing {
+    structure: &'static str,
+    keys: &'static str,
+    times: ClassicTimes,
+}
+
+const ROUNDS: usize = 5;
+const CLASSIC_FPR: f64 = 0.03;
+
+fn classic(args: &Args, common: &Common) -> Result<u8> {
+    let keys = args.keys(CLASSIC_KEYS)?;
+    let progress = common.progress_of_any_keys("measuring");
+    let advance = |keys: u64| progress.advance(keys as usize);
+    let rates = mayhap_eval::classic_rates(keys, args.seed, &advance);
+    let mut timings = ours(keys, args.seed, &advance)?;
+    let guava = guava(args, keys);
+    drop(progress);
+    let why = match guava {
+        Ok(theirs) => {
+            timings.extend(theirs);
+            None
+        }
+        Err(why) => Some(format!("{why:#}")),
+    };
+    let hashes: Vec<(&str, Option<f64>, f64)> =
+        [("md5", Some(4.86)), ("murmur3-x86-32", Some(2.06)), ("xxh3-128", None)]
+            .into_iter()
+            .filter_map(|(name, reported)| {
+                let function = HASH_FUNCTIONS.iter().find(|function| function.name == name)?;
+                Some((name, reported, mayhap_eval::time_hash(function) * 1e-9 * CLASSIC_KEYS as f64))
+            })
+            .collect();
+    let crossings = [("semi-sorted", true, 0.024), ("plain", false, 0.0037)]
+        .map(|(name, semi_sorted, reported)| (name, reported, mayhap_eval::cuckoo_crossing(semi_sorted)));
+    if args.json {
+        let rates: Vec<Value> = rates.iter().map(rate_json).collect();
+        let timings: Vec<Value> = timings
+            .iter()
+            .map(|timing| {
+                let ClassicTimes { add_ns, hit_ns, miss_ns, admitted } = timing.times;
+                json!({
+                    "structure": timing.structure, "keys": timing.keys, "capacity": keys, "insert_ns": add_ns,
+                    "hit_ns": hit_ns, "miss_ns": miss_ns, "fpr_measured": admitted as f64 / keys as f64,
+                })
+            })
+            .collect();
+        let hashes: Vec<Value> = hashes
+            .iter()
+            .map(|(name, reported, seconds)| json!({ "hash": name, "reported_seconds": reported, "seconds": seconds }))
+            .collect();
+        let crossings: Vec<Value> = crossings
+            .iter()
+            .map(|(name, reported, rate)| json!({ "cuckoo": name, "reported": reported, "rate": rate }))
+            .collect();
+        report::print_json(&json!({
+            "rates": rates, "times": timings, "guava": why, "hashes": hashes, "crossings": crossings,
+        }))?;
+        return Ok(YES);
+    }
+    print_rates(&rates, keys)?;
+    print_times(&timings, keys, why.as_deref())?;
+    writeln!(report::stdout(), "\n10,000,000 hashes of a key of {TIMED_BYTES} bytes, seconds:")?;
+    let cells: Vec<Vec<String>> = hashes
+        .iter()
+        .map(|(name, reported, seconds)| vec![(*name).into(), optional(*reported), format!("{seconds:.2}")])
+        .collect();
+    report::print_table(&["hash", "reported", "measured"], &cells, &[])?;
+    writeln!(
+        report::stdout(),
+        "\nBelow these rates a cuckoo filter takes fewer bits per key than a Bloom filter:"
+    )?;
+    let cells: Vec<Vec<String>> = crossings
+        .iter()
+        .map(|(name, reported, rate)| {
+            vec![(*name).into(), report::percent(*reported), report::percent(*rate)]
+        })
+        .collect();
+    report::print_table(&["cuckoo", "reported", "computed"], &cells, &[])?;
+    Ok(YES)
+}
+
+fn optional(value: Option<f64>) -> String {
+    value.map_or("–".into(), report::short)
+}
+
+fn rate_json(rate: &ClassicRate) -> Value {
+    let finding = rate.finding.as_ref().ok();
+    json!({
+        "what": rate.what, "family": rate.family, "reported": rate.reported, "right": rate.right,
+        "fpr_predicted": finding.map(|finding| finding.expected),
+        "fpr_measured": finding.map(|finding| finding.measured),
+        "fpr_low": finding.map(|finding| finding.low),
+        "fpr_high": finding.map(|finding| finding.high),
+        "agrees": finding.map(mayhap_eval::Finding::agrees),
+        "impossible": rate.finding.as_ref().err().map(ToString::to_string),
+    })
+}
+
+fn print_rates(rates: &[ClassicRate], keys: u64) -> Result<()> {
+    writeln!(report::stdout(), "False-positive rates, {} keys:", report::grouped(keys))?;
+    let cells: Vec<Vec<String>> = rates
+        .iter()
+        .filter_map(|rate| {
+            let finding = rate.finding.as_ref().ok()?;
+            Some(vec![
+                rate.what.clone(),
+                rate.family.into(),
+                optional(rate.reported),
+                report::short(rate.right),
+                report::short(finding.expected),
+                report::short(finding.measured),
+                format!("{}–{}", report::short(finding.low), report::short(finding.high)),
+                if finding.agrees() { String::new() } else { "DISAGREES".into() },
+            ])
+        })
+        .collect();
+    let head =
+        ["keys", "family", "reported", "right if all differ", "predicted", "measured", "must be in", ""];
+    report::print_table(&head, &cells, &[1, 7])?;
+    for rate in rates {
+        if let Err(why) = &rate.finding {
+            writeln!(report::stdout(), "{}, {}: impossible: {why}", rate.what, rate.family)?;
+        }
+    }
+    Ok(())
+}
+
+fn print_times(timings: &[Timing], keys: u64, why: Option<&str>) -> Result<()> {
+    writeln!(
+        report::stdout(),
+        "\nSeconds for {} keys at {}; reported were 3.85 for 10 million adds and 3.91 for as many checks:",
+        report::grouped(keys),
+        report::percent(CLASSIC_FPR)
+    )?;
+    let seconds = |ns: f64| ns * 1e-9 * keys as f64;
+    let cells: Vec<Vec<String>> = timings
+        .iter()
+        .map(|timing| {
+            let times = timing.times;
+            let theirs = timings.iter().find(|other| other.structure == GUAVA && other.keys == timing.keys);
+            let ratio = |of: fn(&ClassicTimes) -> f64| {
+                theirs.map_or("–".into(), |theirs| format!("{:.1}x", of(&theirs.times) / of(&times)))
+            };
+            vec![
+                timing.structure.into(),
+                timing.keys.into(),
+                format!("{:.3}", seconds(times.add_ns)),
+                format!("{:.3}", seconds(times.hit_ns)),
+                format!("{:.3}", seconds(times.miss_ns)),
+                report::short(times.admitted as f64 / keys as f64),
+                ratio(|times| times.add_ns),
+                ratio(|times| times.hit_ns),
+                ratio(|times| times.miss_ns),
+            ]
+        })
+        .collect();
+    let head =
+        ["structure", "keys", "add", "ask, in", "ask, not in", "rate", "add: Guava/this", "in", "not in"];
+    report::print_table(&head, &cells, &[1])?;
+    writeln!(
+        report::stdout(),
+        "One thread, hashing included, median of {ROUNDS} rounds; keys are made before the clock runs."
+    )?;
+    if let Some(why) = why {
+        writeln!(report::stdout(), "Guava was not measured: {why}")?;
+    }
+    Ok(())
+}
+
+fn ours(keys: u64, seed: u64, advance: &dyn Fn(u64)) -> Result<Vec<Timing>> {
+    let mut rows = Vec::new();
+    let (members, absent) = mayhap_eval::classic_numbers(keys, seed);
+    rows.extend(timed(NUMBERS, &members, &absent, advance)?);
+    drop((members, absent));
+    let (members, absent) = mayhap_eval::classic_uuids(keys, seed);
+    rows.extend(timed(UUIDS, &members, &absent, advance)?);
+    Ok(rows)
+}
+
+const NUMBERS: &str = "number";
+const UUIDS: &str = "uuid";
+const GUAVA: &str = "Guava";
+
+/// Each filter in turn, round after round.
+fn timed<K: mayhap::Key>(
+    keys: &'static str,
+    members: &[K],
+    absent: &[K],
+    advance: &dyn Fn(u64),
+) -> Result<Vec<Timing>> {
+    let mut rounds: Vec<Vec<ClassicTimes>> = vec![Vec::new(); ClassicFilter::ALL.len()];
+    for _ in 0..ROUNDS {
+        for (filter, rounds) in ClassicFilter::ALL.into_iter().zip(&mut rounds) {
+            rounds.push(filter.time(members, absent, CLASSIC_FPR)?);
+            advance(3 * members.len() as u64);
+        }
+    }
+    let filters = ClassicFilter::ALL.into_iter().zip(rounds);
+    Ok(filters
+        .map(|(filter, rounds)| Timing { structure: filter.name(), keys, times: middle(&rounds) })
+        .collect())
+}
+
+/// The median of each time.
+fn middle(rounds: &[ClassicTimes]) -> ClassicTimes {
+    let middle = |of: fn(&ClassicTimes) -> f64| {
+        mayhap_eval::median(&mut rounds.iter().map(of).collect::<Vec<_>>()).unwrap_or(f64::NAN)
+    };
+    ClassicTimes {
+        add_ns: middle(|times| times.add_ns),
+        hit_ns: middle(|times| times.hit_ns),
+        miss_ns: middle(|times| times.miss_ns),
+        admitted: rounds[0].admitted,
+    }
+}
+
+/// Where Debian puts it.
+const GUAVA_JAR: &str = "/usr/share/java/guava.jar";
+
+/// Runs Guava itself, with the same keys.
+fn guava(args: &Args, keys: u64) -> Result<Vec<Timing>> {
+    let jar = args.guava.as_deref().unwrap_or(Path::new(GUAVA_JAR));
+    ensure!(jar.exists(), "{} is not there; install Guava, or say where it is with --guava", jar.display());
+    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let source = folder.path().join("GuavaTimes.java");
+    std::fs::write(&source, include_str!("../guava/GuavaTimes.java"))?;
+    let mut java = Command::new("java");
+    java.arg("-cp").arg(jar).arg(&source).args([
+        keys.to_string(),
+        CLASSIC_FPR.to_string(),
+        args.seed.to_string(),
+    ]);
+    let ran = java.arg(ROUNDS.to_string()).output().context("java cannot be run; install a JDK")?;
+    ensure!(ran.status.success(), "java failed: {}", String::from_utf8_lossy(&ran.stderr).trim());
+    let lines = String::from_utf8_lossy(&ran.stdout).into_owned();
+    [NUMBERS, UUIDS]
+        .into_iter()
+        .map(|kind| {
+            let rounds: Option<Vec<ClassicTimes>> =
+                lines.lines().filter_map(|line| line.strip_prefix(kind)).map(guava_times).collect();
+            let rounds = rounds.filter(|rounds| rounds.len() == ROUNDS);
+            let rounds = rounds.with_context(|| format!("java printed what is not understood: {lines}"))?;
+            Ok(Timing { structure: GUAVA, keys: kind, times: middle(&rounds) })
+        })
+        .collect()
+}
+
+fn guava_times(line: &str) -> Option<ClassicTimes> {
+    let mut words = line.split_whitespace();
+    let mut number = || words.next()?.parse().ok();
+    let (add_ns, hit_ns, miss_ns) = (number()?, number()?, number()?);
+    Some(ClassicTimes { add_ns, hit_ns, miss_ns, admitted: words.next()?.parse().ok()? })
+}

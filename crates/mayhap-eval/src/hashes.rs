@@ -1,0 +1,256 @@
+//! Hash functions side by side: how fast they are, and the false-positive rate that each really gives.
+//!
+//! A Bloom filter needs more bits of hash than most functions of old have. What is measured is the function, not how its
+//! bits are spread: 32 or 64 bits are mixed to a digest as well as can be, and then all are treated alike. What is left are
+//! the keys that have the same hash, which nothing can tell apart.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use core::hash::Hasher;
+
+use mayhap::filters::bloom::Bloom;
+use mayhap::{Digest, Filter, ForeignHash, Hashing, Insert, Secret, SpecError, math};
+use md5::Digest as _;
+use siphasher::sip::SipHasher24;
+
+use crate::{ABSENT, KeyKind, Proportion, SplitMix64, median};
+
+/// A hash function.
+#[derive(Clone, Copy, Debug)]
+pub struct HashFunction {
+    /// As people call it.
+    pub name: &'static str,
+    /// How many bits it gives, at most 128 of which are used.
+    pub bits: u32,
+    hash: fn(&[u8]) -> Digest,
+}
+
+impl HashFunction {
+    /// The digest of a key: the hash itself if it has 128 bits, else what becomes of it.
+    #[must_use]
+    pub fn digest(&self, key: &[u8]) -> Digest {
+        (self.hash)(key)
+    }
+}
+
+/// All that are compared.
+pub static HASH_FUNCTIONS: &[HashFunction] = &[
+    HashFunction { name: "xxh3-128", bits: 128, hash: |key| Hashing::Xxh3 { seed: 0 }.digest(key) },
+    HashFunction {
+        name: "murmur3-x64-128",
+        bits: 128,
+        hash: |key| Hashing::Foreign(ForeignHash::Murmur3).digest(key),
+    },
+    HashFunction {
+        name: "siphash-1-3-128",
+        bits: 128,
+        hash: |key| Hashing::Keyed(Secret::new([7; 16])).digest(key),
+    },
+    HashFunction { name: "siphash-2-4-64", bits: 64, hash: |key| mixed(siphash_2_4(key)) },
+    HashFunction {
+        name: "md5",
+        bits: 128,
+        hash: |key| Digest::from_u128(u128::from_le_bytes(md5::Md5::digest(key).into())),
+    },
+    HashFunction { name: "murmur3-x86-32", bits: 32, hash: |key| mixed(murmur3_x86_32(key, 0).into()) },
+    HashFunction { name: "bkdr", bits: 32, hash: |key| mixed(bkdr(key).into()) },
+    HashFunction { name: "js", bits: 32, hash: |key| mixed(js(key).into()) },
+    HashFunction { name: "rs", bits: 32, hash: |key| mixed(rs(key).into()) },
+];
+
+/// A digest of fewer bits than it has.
+fn mixed(hash: u64) -> Digest {
+    Digest { a: SplitMix64::at(hash, 0), b: SplitMix64::at(hash, 1) }
+}
+
+fn siphash_2_4(key: &[u8]) -> u64 {
+    let mut hasher = SipHasher24::new_with_key(&[7; 16]);
+    hasher.write(key);
+    hasher.finish()
+}
+
+/// Murmur3 x86 32 (Appleby 2011).
+///
+/// ```
+/// assert_eq!(mayhap_eval::murmur3_x86_32(b"334324324234234sfsfsdfwwrtregreg", 0), 0x539a_a3e7);
+/// ```
+#[must_use]
+pub fn murmur3_x86_32(key: &[u8], seed: u32) -> u32 {
+    let stir = |word: u32| word.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
+    let (words, tail) = key.as_chunks::<4>();
+    let mut hash = words.iter().fold(seed, |hash, &word| {
+        let hash = (hash ^ stir(u32::from_le_bytes(word))).rotate_left(13);
+        hash.wrapping_mul(5).wrapping_add(0xe654_6b64)
+    });
+    // Zeros behind the tail stir to zero.
+    let mut last = [0; 4];
+    last[..tail.len()].copy_from_slice(tail);
+    hash ^= stir(u32::from_le_bytes(last)) ^ key.len() as u32;
+    hash = (hash ^ hash >> 16).wrapping_mul(0x85eb_ca6b);
+    hash = (hash ^ hash >> 13).wrapping_mul(0xc2b2_ae35);
+    hash ^ hash >> 16
+}
+
+/// The hash of Kernighan and Ritchie's second edition, with a larger factor.
+fn bkdr(key: &[u8]) -> u32 {
+    key.iter().fold(0, |hash: u32, &byte| hash.wrapping_mul(131).wrapping_add(byte.into()))
+}
+
+/// Sobel's hash.
+fn js(key: &[u8]) -> u32 {
+    key.iter().fold(1_315_423_911, |hash: u32, &byte| {
+        hash ^ (hash << 5).wrapping_add(byte.into()).wrapping_add(hash >> 2)
+    })
+}
+
+/// The hash of Sedgewick's *Algorithms in C*.
+fn rs(key: &[u8]) -> u32 {
+    let (hash, _) = key.iter().fold((0u32, 63_689u32), |(hash, factor), &byte| {
+        (hash.wrapping_mul(factor).wrapping_add(byte.into()), factor.wrapping_mul(378_551))
+    });
+    hash
+}
+
+/// What keys look like to a hash function.
+#[derive(Clone, Copy, Debug)]
+pub struct HashedKeys {
+    /// As reports call them.
+    pub name: &'static str,
+    write: fn(u64, u64, &mut Vec<u8>),
+}
+
+/// The keys that each is tried with.
+pub static HASHED_KEYS: &[HashedKeys] = &[
+    HashedKeys { name: "url", write: |seed, index, out| KeyKind::Url.write_key(seed, index, out) },
+    HashedKeys { name: "uuid", write: |seed, index, out| KeyKind::Uuid.write_key(seed, index, out) },
+    HashedKeys { name: "decimal", write: |_, index, out| write_decimal(index, out) },
+];
+
+/// A number as programs print it, in which few bytes differ: even ones are in, odd ones are asked for.
+fn write_decimal(index: u64, out: &mut Vec<u8>) {
+    let number = if index < ABSENT { 2 * index } else { 2 * (index - ABSENT) + 1 };
+    out.extend_from_slice(format!("{number:016}").as_bytes());
+}
+
+/// What one function does with keys of one kind.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HashRun {
+    /// What theory says for a function that gives random bits, as many as this one has.
+    pub fpr_predicted: f64,
+    /// What the filter does.
+    pub false_positives: Proportion,
+    /// Nanoseconds for a key of 24 bytes.
+    pub ns: f64,
+}
+
+/// So many bytes have the keys that are timed.
+pub const TIMED_BYTES: usize = 24;
+
+/// Fills a Bloom filter with the digests of a function and asks it for absent keys; and times the function by itself.
+///
+/// # Errors
+/// [`SpecError`] if there is no such filter.
+pub fn run_hash(
+    function: &HashFunction,
+    keys: &HashedKeys,
+    count: u64,
+    fpr: f64,
+    questions: u64,
+    seed: u64,
+) -> Result<HashRun, SpecError> {
+    let mut bloom = Bloom::new(count, fpr)?;
+    let mut key = Vec::new();
+    let mut digest = |index: u64| {
+        key.clear();
+        (keys.write)(seed, index, &mut key);
+        function.digest(&key)
+    };
+    for index in 0..count {
+        bloom.insert_digest(digest(index)).expect("a Bloom filter is never full");
+    }
+    let hits =
+        (ABSENT..ABSENT + questions).filter(|&index| bloom.contains_digest(digest(index))).count() as u64;
+    let predicted = math::bloom_fpr(bloom.bits(), count as f64, bloom.probes());
+    let floor = math::hash_width_floor(count as f64, function.bits);
+    Ok(HashRun {
+        fpr_predicted: predicted + floor - predicted * floor,
+        false_positives: Proportion { hits, trials: questions },
+        ns: time_hash(function),
+    })
+}
+
+/// Nanoseconds for a key of [`TIMED_BYTES`]: the median of several rounds over keys that lie in the cache.
+#[must_use]
+pub fn time_hash(function: &HashFunction) -> f64 {
+    const KEYS: usize = 1024;
+    let keys: Vec<[u8; TIMED_BYTES]> = (0..KEYS as u64)
+        .map(|index| {
+            let mut key = [0; TIMED_BYTES];
+            for (part, chunk) in key.chunks_mut(8).enumerate() {
+                chunk.copy_from_slice(&SplitMix64::at(part as u64, index).to_le_bytes());
+            }
+            key
+        })
+        .collect();
+    let mut rounds: Vec<f64> = (0..21)
+        .map(|_| {
+            let started = Instant::now();
+            let mut all = 0;
+            for _ in 0..20 {
+                for key in black_box(&keys) {
+                    all ^= function.digest(key).a;
+                }
+            }
+            black_box(all);
+            started.elapsed().as_nanos() as f64 / (20 * KEYS) as f64
+        })
+        .collect();
+    median(&mut rounds).expect("rounds")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Published values, or those of other programs.
+    #[test]
+    fn functions_give_what_they_are_known_for() {
+        assert_eq!(murmur3_x86_32(b"", 0), 0);
+        assert_eq!(murmur3_x86_32(b"", 1), 0x514e_28b7);
+        assert_eq!(murmur3_x86_32(b"Hello, world!", 0x9747_b28c), 0x2488_4cba);
+        assert_eq!(murmur3_x86_32(b"aaaa", 0x9747_b28c), 0x5a97_808a);
+        assert_eq!(bkdr(b"ab"), 97 * 131 + 98);
+        assert_eq!(rs(b"a"), 97);
+        assert_eq!(js(b""), 1_315_423_911);
+        let md5 = HASH_FUNCTIONS.iter().find(|function| function.name == "md5").unwrap();
+        assert_eq!(
+            md5.digest(b""),
+            Digest::from_u128(
+                u128::from_be_bytes(*b"\xd4\x1d\x8c\xd9\x8f\x00\xb2\x04\xe9\x80\x09\x98\xec\xf8\x42\x7e")
+                    .swap_bytes()
+            )
+        );
+    }
+
+    /// Functions with bits enough give what theory says; and so do those of 32, whose keys meet more often. One
+    /// that mixes badly meets more often still.
+    #[test]
+    fn rates_are_those_of_the_bits_that_there_are() {
+        let (count, questions) = (300_000, 2_000_000);
+        for function in HASH_FUNCTIONS
+            .iter()
+            .filter(|function| function.bits >= 64 || function.name.starts_with("murmur"))
+        {
+            let run = run_hash(function, &HASHED_KEYS[0], count, 1e-4, questions, 1).unwrap();
+            assert!(
+                run.false_positives.agrees_with(run.fpr_predicted, 0.02, 4.0),
+                "{}: {run:?}",
+                function.name
+            );
+        }
+        let js = HASH_FUNCTIONS.iter().find(|function| function.name == "js").unwrap();
+        let run = run_hash(js, &HASHED_KEYS[2], count, 1e-4, questions, 1).unwrap();
+        assert!(run.false_positives.rate().unwrap() > 2.0 * run.fpr_predicted, "{run:?}");
+    }
+}
