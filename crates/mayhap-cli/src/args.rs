@@ -55,6 +55,7 @@ pub(crate) enum Command {
     Eval(cmd::eval::Args),
     Families(cmd::families::Args),
     Sort(cmd::sort::Args),
+    Explain(cmd::explain::Args),
     Demo(cmd::demo::Args),
     Completions(cmd::completions::Args),
     Man(cmd::man::Args),

@@ -4,6 +4,7 @@ mod allow;
 mod args;
 mod cmd;
 mod distinct;
+mod drawing;
 mod formats;
 mod input;
 mod keys;
@@ -53,6 +54,7 @@ fn main() -> ExitCode {
         Command::Eval(args) => cmd::eval::run(&args, &common),
         Command::Families(args) => cmd::families::run(&args),
         Command::Sort(args) => cmd::sort::run(&args, &common),
+        Command::Explain(args) => cmd::explain::run(&args, &common),
         Command::Demo(args) => cmd::demo::run(&args),
         Command::Completions(args) => cmd::completions::run(&args),
         Command::Man(args) => cmd::man::run(&args),

@@ -62,7 +62,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(folder, "expanding-grown", expanding, Spec::new().with_doublings(3))?;
     write(folder, "table-grown", &mayhap::filters::table::FAMILY, Spec::new().with_doublings(30))?;
     write(folder, "scalable-grown", &mayhap::filters::scalable::FAMILY, Spec::new())?;
-    write(folder, "windowed-aged", &mayhap::filters::windowed::FAMILY, Spec::new())?;
+    // Those without "squares" are of the rule that filters had before.
+    write(folder, "windowed-squares", &mayhap::filters::windowed::FAMILY, Spec::new())?;
+    write(folder, "windowed-squares-aged", &mayhap::filters::windowed::FAMILY, Spec::new())?;
     let spatial = &mayhap::filters::spatial::FAMILY;
     write(folder, "spatial-16-bits", spatial, Spec::new().with_areas(300))?;
     write(folder, "bloom-exceptions", bloom, Spec::new())?;
@@ -153,7 +155,7 @@ fn filled(mut filter: Box<dyn AnyFilter>, name: &str) -> Result<Box<dyn AnyFilte
     };
     let indexes = (0..rounds).flat_map(|round| (0..KEYS).filter(move |index| index % rounds >= round));
     // Four times the same in a window of so many, which goes round.
-    let different = if name == "windowed-aged" { KEYS / 4 } else { KEYS };
+    let different = if name == "windowed-squares-aged" { KEYS / 4 } else { KEYS };
     let keys: Vec<Vec<u8>> = indexes.map(|index| key(&*filter, index % different)).collect();
     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
     insert(&mut *filter, &keys)?;
@@ -182,7 +184,7 @@ fn capacity(name: &str) -> u64 {
         "scalable-grown" => 20,
         // Doubles twice, and holds fingerprints of several lengths.
         "expanding-grown" => 20,
-        "windowed-aged" => KEYS / 4,
+        "windowed-squares-aged" => KEYS / 4,
         "ribbon-layers" | "ribbon-compact" => 5000,
         // The others are full with their keys.
         _ => KEYS,

@@ -38,8 +38,12 @@ pub enum Probing {
     Cuckoo,
     /// [`positions`] of a digest that is changed by the number of each layer; the family `scalable`.
     Layered,
-    /// [`positions`], one in each slice; the family `windowed`.
+    /// [`positions`], one in each slice; the family `windowed` in files from before
+    /// [`SlicedSquares`](Probing::SlicedSquares).
     Sliced,
+    /// One position in each slice, from the square of the value that [`Scaled`](Probing::Scaled) has there; the family
+    /// `windowed`.
+    SlicedSquares,
     /// Offsets, then places at which windows start, each one value of the rule [`Scaled`](Probing::Scaled); the family
     /// `shifting`.
     Shifting,
@@ -101,6 +105,7 @@ impl Probing {
             Self::Cuckoo => 9,
             Self::Layered => 10,
             Self::Sliced => 16,
+            Self::SlicedSquares => 21,
             Self::Shifting => 13,
             Self::ShiftingAssociation => 14,
             Self::Fuse => 17,
@@ -138,6 +143,7 @@ impl Probing {
             Self::Cuckoo => "cuckoo",
             Self::Layered => "layered",
             Self::Sliced => "sliced",
+            Self::SlicedSquares => "sliced-squares",
             Self::Shifting => "shifting",
             Self::ShiftingAssociation => "shifting-association",
             Self::Fuse => "fuse",
@@ -175,6 +181,7 @@ impl Probing {
             9 => Some(Self::Cuckoo),
             10 => Some(Self::Layered),
             16 => Some(Self::Sliced),
+            21 => Some(Self::SlicedSquares),
             13 => Some(Self::Shifting),
             14 => Some(Self::ShiftingAssociation),
             17 => Some(Self::Fuse),

@@ -910,6 +910,31 @@ mod tests {
         }
     }
 
+    /// What the plan of a small filter expects of its first layer, of 30 sets of keys.
+    #[test]
+    fn a_small_layer_bumped_more_than_its_plan_said() {
+        for (keys, row_bits) in
+            [(2500, 64), (2500, 128), (5000, 64), (5000, 128), (20_000, 64), (20_000, 128)]
+        {
+            let shape = Shape { row_bits, columns: 7, more: 0 };
+            let bumped = |seed: u64| {
+                let mut halves: Vec<u64> =
+                    (0..keys).map(|i: u64| Hashing::Xxh3 { seed }.digest_of(i).a).collect();
+                halves.sort_unstable();
+                match row_bits {
+                    64 => bumping_layer::<u64, u64>(&shape, halves, 0, 0).unwrap().2.len(),
+                    _ => bumping_layer::<u64, u128>(&shape, halves, 0, 0).unwrap().2.len(),
+                }
+            };
+            let mean = (0..30).map(bumped).sum::<usize>() as f64 / 30.0;
+            let planned = math::ribbon_bumped_keys(keys, row_bits) as f64;
+            assert!(
+                (mean - planned).abs() < 16.0,
+                "{keys} keys, rows of {row_bits} bits: {mean}, planned {planned}"
+            );
+        }
+    }
+
     fn copied(words: &[u64]) -> Words {
         let mut copy = Words::zeroed(words.len() as u64).unwrap();
         copy.as_mut_slice().copy_from_slice(words);

@@ -679,3 +679,22 @@ fn ten_million_keys_fill_95_percent() {
     let measured = ask(&cuckoo, n);
     assert!(measured.rate().unwrap() <= 0.002 && agrees(&cuckoo, measured), "{measured:?}");
 }
+
+/// Who explains a filter reads its buckets.
+#[test]
+fn every_key_is_in_a_bucket_of_its_place() {
+    for layout in Layout::ALL {
+        let mut cuckoo = Cuckoo::with_slots(64, 8, layout).unwrap().rehashed(Hashing::Xxh3 { seed: 3 });
+        assert_eq!((cuckoo.buckets(), cuckoo.bucket(16)), (16, None));
+        cuckoo.insert_all(&(0..50u64).collect::<Vec<_>>()).unwrap();
+        for key in 0..50u64 {
+            let (fingerprint, [first, second]) = cuckoo.place(key);
+            let holds = |bucket| cuckoo.bucket(bucket).unwrap().contains(&fingerprint);
+            assert!(first != second && (holds(first) || holds(second)), "{key} in {layout:?}");
+        }
+        let slots = (0..16).flat_map(|bucket| cuckoo.bucket(bucket).unwrap());
+        assert_eq!(slots.filter(|&slot| slot != 0).count(), 50);
+        let empty = cuckoo.rehashed(Hashing::default());
+        assert_eq!((empty.slots().used, empty.hashing()), (0, Hashing::default()));
+    }
+}

@@ -281,6 +281,22 @@ const GOLDEN: &[Golden] = &[
         answers: 0x1349_1886_0b8c_e8e4,
     },
     Golden {
+        name: "windowed-squares",
+        bytes: include_bytes!("golden/windowed-squares-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 27,
+        answers: 0xd9a5_b6ff_ef86_4a45,
+    },
+    Golden {
+        name: "windowed-squares-aged",
+        bytes: include_bytes!("golden/windowed-squares-aged-v1.mayhap"),
+        hashing: Hashing::Xxh3 { seed: 0 },
+        len: 200,
+        hits: 16,
+        answers: 0xe402_0547_8351_aa5e,
+    },
+    Golden {
         name: "shifting",
         bytes: include_bytes!("golden/shifting-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
@@ -410,7 +426,7 @@ impl Golden {
                 .map(|index| KeyKind::ALL[index as usize % 5].key(7, index))
                 .collect(),
             // Four times the same in a window of so many, which goes round.
-            "windowed-aged" => {
+            "windowed-aged" | "windowed-squares-aged" => {
                 (0..200u64).map(|index| KeyKind::ALL[index as usize % 5].key(7, index % 50)).collect()
             }
             "dleft-4-bits" => (0..3)
@@ -475,16 +491,19 @@ fn golden_files_are_read_and_written_byte_for_byte() {
     }
 }
 
+/// Files by a rule that is read and not made any more.
+const READ_ONLY: [&str; 2] = ["windowed", "windowed-aged"];
+
 /// Made again from its keys, a filter is still the same file.
 #[test]
 fn the_same_keys_still_give_the_same_file() {
-    for golden in GOLDEN {
+    for golden in GOLDEN.iter().filter(|golden| !READ_ONLY.contains(&golden.name)) {
         let old = golden.open();
         // In a bitmap the capacity is the universe; in the others it is the number asked for.
         let capacity = match golden.name {
             "bitmap" => 2000,
             "scalable-grown" => 20,
-            "windowed-aged" => 50,
+            "windowed-squares-aged" => 50,
             "expanding-grown" => 20,
             "ribbon-layers" | "ribbon-compact" => 5000,
             _ => 200,

@@ -394,3 +394,18 @@ fn damage_is_refused_or_harmless() {
         assert!(refused > 100 && opened > 20, "{spec:?}: {refused} refused, {opened} opened");
     }
 }
+
+/// Who explains a filter reads its bits.
+#[test]
+fn the_bits_of_a_key_are_those_of_its_loads() {
+    for shifts in 1..=3 {
+        let mut filter = Shifting::from_spec(&sized(300, 12, shifts)).unwrap();
+        filter.insert("hello");
+        let mut loads = filter.loads("hello").concat();
+        assert_eq!(loads.len(), 12);
+        loads.sort_unstable();
+        loads.dedup();
+        let set: Vec<u64> = (0..356).filter(|&bit| filter.bit(bit) == Some(true)).collect();
+        assert_eq!((set, filter.bit(356)), (loads, None));
+    }
+}

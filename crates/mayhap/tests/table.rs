@@ -436,3 +436,23 @@ fn crafted_parameters_are_refused() {
         assert_eq!(refused(88, keys), value("keys", keys));
     }
 }
+
+/// The names beside the lines were no part of the plan: 1 to 2% of a table that is full.
+#[test]
+fn a_full_table_was_larger_than_its_plan() {
+    for (n, fpr) in [(1000, 0.01), (5000, 1e-3), (20_000, 1e-6), (60_000, 1e-9)] {
+        let spec = Spec::sized(n, fpr);
+        let planned = (mayhap::family("table").unwrap().plan)(&spec).unwrap();
+        let bits = |seed: u64| {
+            let mut table = Table::from_spec(&spec.with_hashing(Hashing::Xxh3 { seed })).unwrap();
+            insert(&mut table, 0..n);
+            assert_eq!(table.capacity(), planned.capacity, "it has grown");
+            table.bits()
+        };
+        let mean = (0..20).map(bits).sum::<u64>() as f64 / 20.0;
+        assert!(
+            (mean / planned.bits as f64 - 1.0).abs() < 0.005,
+            "{n} at {fpr}: {mean}, planned {planned:?}"
+        );
+    }
+}

@@ -36,6 +36,9 @@ pub(crate) struct Args {
     /// Only these families, such as bloom,cuckoo [default: all, and what people take without a filter]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = super::build::family_name)]
     family: Vec<&'static Family>,
+    /// So many others are known, for the family universe
+    #[arg(long, value_name = "N", value_parser = numbers::count, allow_hyphen_values = true)]
+    universe: Option<u64>,
     /// Keys of so many bytes, for the size of a hash set of the keys themselves
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(0..=1 << 30), default_value = "50")]
     key_bytes: u64,
@@ -60,6 +63,9 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     }
     if let Some(probes) = args.probes {
         spec = spec.with_probes(probes);
+    }
+    if let Some(others) = args.universe {
+        spec = spec.with_others(others);
     }
     // What is wrong or missing is said once, by the family that uses all four numbers.
     let sized = spec.bloom()?;

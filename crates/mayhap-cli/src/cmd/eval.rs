@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, anyhow, ensure};
-use mayhap::registry::{self, FAMILIES};
+use mayhap::registry::FAMILIES;
 use mayhap::{Family, Hashing, Layout, math};
 use mayhap_eval::{
     Absent, Baseline, CLASSIC_KEYS, Candidate, Chart, ClassicFilter, ClassicRate, ClassicTimes, Data,
@@ -15,6 +15,7 @@ use mayhap_store::write_bytes;
 use serde_json::{Value, json};
 
 use crate::args::Common;
+use crate::cmd::build::family_name;
 use crate::{YES, numbers, report};
 
 /// Measure families with keys of your choice: the rate against the predicted one, times, bits per key
@@ -83,13 +84,7 @@ enum FamilyChoice {
 }
 
 fn family(name: &str) -> Result<FamilyChoice, String> {
-    if name == "all" {
-        return Ok(FamilyChoice::All);
-    }
-    registry::family(name).map(FamilyChoice::One).ok_or_else(|| {
-        let names: Vec<&str> = FAMILIES.iter().map(|family| family.name).collect();
-        format!("no family is called {name:?}; take all, or some of {}", names.join(", "))
-    })
+    if name == "all" { Ok(FamilyChoice::All) } else { family_name(name).map(FamilyChoice::One) }
 }
 
 fn data(text: &str) -> Result<Data, mayhap_eval::UnknownData> {

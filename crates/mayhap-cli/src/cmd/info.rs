@@ -17,7 +17,8 @@ use crate::{YES, report};
 
 /// Show a filter file's family, size, fill and rates
 ///
-/// Reads the header only, however large the file is; of another program's file all of it.
+/// Reads the header only, however large the file is, and the bits of a `blocked` filter of at most 1 MiB; of another
+/// program's file all of it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The filter file

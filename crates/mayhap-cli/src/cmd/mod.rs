@@ -11,6 +11,7 @@ pub(crate) mod count;
 pub(crate) mod dedup;
 pub(crate) mod demo;
 pub(crate) mod eval;
+pub(crate) mod explain;
 pub(crate) mod families;
 pub(crate) mod fold;
 pub(crate) mod info;

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Every command.
-pub(crate) const COMMANDS: [&str; 20] = [
+pub(crate) const COMMANDS: [&str; 21] = [
     "dedup",
     "build",
     "add",
@@ -31,6 +31,7 @@ pub(crate) const COMMANDS: [&str; 20] = [
     "eval",
     "families",
     "sort",
+    "explain",
     "demo",
     "completions",
     "man",

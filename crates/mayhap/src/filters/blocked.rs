@@ -95,6 +95,10 @@ fn shared(spec: &Spec) -> Result<Box<dyn SharedInsert>, SpecError> {
     Ok(Box::new(AtomicBlocked::from_spec(spec)?))
 }
 
+/// Of so many blocks each is looked at for the rate: 1 MiB of lines at most, so that this is no reason to read all of a large
+/// file. Of more blocks chance makes no difference: the rate of as many keys, spread by chance, is that of these.
+const LOOKED_AT_BLOCKS: u64 = 1 << 14;
+
 fn words_of(size: &BlockedSize) -> u64 {
     size.blocks * size.shape.bits() / 64
 }
@@ -306,9 +310,13 @@ impl Blocked {
         self.ones() as f64 / self.bits() as f64
     }
 
-    /// The false-positive rate of the filter as it is, from the number of keys that its fill tells.
+    /// The false-positive rate of the filter as it is: of a small one from the fill of each block, of a large one from the
+    /// number of keys that its fill tells.
     #[must_use]
     pub fn fpr(&self) -> f64 {
+        if self.size.blocks <= LOOKED_AT_BLOCKS {
+            return math::blocks_fpr(self.size.shape, self.words.as_slice());
+        }
         let len = self.estimated_len();
         if len.is_infinite() {
             return 1.0;

@@ -248,6 +248,14 @@ impl Cuckoo {
         Self::of_size(size, Hashing::default())
     }
 
+    /// Forgets all keys, and hashes those that come so.
+    #[must_use]
+    pub fn rehashed(mut self, hashing: Hashing) -> Self {
+        self.clear();
+        self.hashing = hashing;
+        self
+    }
+
     fn of_size(size: CuckooSize, hashing: Hashing) -> Result<Self, SpecError> {
         let packing = Packing::new(&size);
         let words = Words::zeroed(words_for(size.bits()) + packing.tail())?;
@@ -511,6 +519,34 @@ impl Cuckoo {
         Slots { slots, used: self.used, evictions: Some(self.evictions) }
     }
 
+    /// The fingerprint of a key and the two buckets that it may be in.
+    ///
+    /// ```
+    /// let mut online = mayhap::Cuckoo::new(100, 0.01)?;
+    /// online.insert("alice")?;
+    /// let (fingerprint, buckets) = online.place("alice");
+    /// let held = buckets.map(|bucket| online.bucket(bucket).is_some_and(|slots| slots.contains(&fingerprint)));
+    /// assert!(held[0] || held[1]);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    #[must_use]
+    pub fn place(&self, key: impl Key) -> (u32, [u64; 2]) {
+        let Place { first, second, fingerprint } = self.shape.place(self.hashing.half_of(key));
+        (fingerprint, [first, second])
+    }
+
+    /// The number of buckets.
+    #[must_use]
+    pub fn buckets(&self) -> u64 {
+        self.size.buckets
+    }
+
+    /// The fingerprints in a bucket, 0 for an empty slot; `None` behind the last bucket.
+    #[must_use]
+    pub fn bucket(&self, bucket: u64) -> Option<[u32; SLOTS as usize]> {
+        (bucket < self.size.buckets).then(|| self.slots_of(bucket))
+    }
+
     /// The buckets, as `docs/format.md` has them.
     #[must_use]
     pub fn words(&self) -> &[u64] {
@@ -582,7 +618,7 @@ impl Cuckoo {
             counts: Counts::default(),
         };
         for bucket in 0..other.size.buckets {
-            for fingerprint in other.bucket(bucket).into_iter().filter(|&fingerprint| fingerprint != 0) {
+            for fingerprint in other.slots_of(bucket).into_iter().filter(|&fingerprint| fingerprint != 0) {
                 let place = self.shape.around(bucket, fingerprint);
                 table.put_packed(place).map_err(|refused| Mismatch::Full(self.full(refused, 0)))?;
             }
@@ -596,8 +632,8 @@ impl Cuckoo {
         Ok(())
     }
 
-    /// The fingerprints in a bucket; 0 is an empty slot.
-    fn bucket(&self, bucket: u64) -> [u32; SLOTS as usize] {
+    /// The fingerprints in a bucket that there is; 0 is an empty slot.
+    fn slots_of(&self, bucket: u64) -> [u32; SLOTS as usize] {
         let words = self.words.as_slice();
         match &self.packing {
             Packing::Narrow(buckets) => buckets.slots(buckets.load(words, bucket)),
@@ -619,7 +655,7 @@ impl Cuckoo {
     }
 
     fn counted_slots(&self) -> u64 {
-        let taken = |bucket| self.bucket(bucket).iter().filter(|&&slot| slot != 0).count() as u64;
+        let taken = |bucket| self.slots_of(bucket).iter().filter(|&&slot| slot != 0).count() as u64;
         (0..self.size.buckets).map(taken).sum()
     }
 
@@ -1230,7 +1266,7 @@ mod tests {
         let counts = table.counts;
         assert_eq!((counts.inserted, counts.evictions), (1, 2));
         let sorted = |bucket| {
-            let mut slots = cuckoo.bucket(bucket);
+            let mut slots = cuckoo.slots_of(bucket);
             slots.sort_unstable();
             slots
         };

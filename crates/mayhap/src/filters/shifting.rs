@@ -391,6 +391,30 @@ impl Shifting {
         self.inserted = Some(0);
     }
 
+    /// The bits of a key, those of one load together: a place, and the same distances beyond it for every place.
+    ///
+    /// ```
+    /// let mut seen = mayhap::Shifting::new(100, 0.01)?;
+    /// seen.insert("hello");
+    /// let loads = seen.loads("hello");
+    /// assert_eq!(loads.len() as u32, seen.probes() / 2);
+    /// assert!(loads.iter().flatten().all(|&bit| seen.bit(bit) == Some(true)));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    #[must_use]
+    pub fn loads(&self, key: impl Key) -> Vec<Vec<u64>> {
+        let mut walk = Walk::new(self.hashing.digest_of(key));
+        let mask = self.shape.mask(&mut walk);
+        (0..self.shape.groups).map(|_| places(self.shape.next(&mut walk), mask).collect()).collect()
+    }
+
+    /// Whether a bit is set; `None` behind the last.
+    #[must_use]
+    pub fn bit(&self, position: u64) -> Option<bool> {
+        let word = |position: u64| self.windows.words().as_slice()[(position / 64) as usize];
+        (position < self.windows.len()).then(|| word(position) >> (position % 64) & 1 == 1)
+    }
+
     /// All bits, counters and the 56 bits behind the last place included.
     #[must_use]
     pub fn bits(&self) -> u64 {

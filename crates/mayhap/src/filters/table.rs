@@ -86,7 +86,9 @@ pub static FAMILY: Family = Family {
     plan: |spec| {
         let size = spec.table()?;
         let TableSize { capacity, fpr_asked, fpr, .. } = size;
-        Ok(Plan { capacity, fpr_asked, fpr, bits: size.bits(), probes: None })
+        // As many names beside the lines as the keys that are asked for bring; where none are, as many as it takes.
+        let bits = size.bits() + 64 * size.crowded(spec.capacity().unwrap_or(capacity));
+        Ok(Plan { capacity, fpr_asked, fpr, bits, probes: None })
     },
     decode: |frame, hashing| Ok(Box::new(Table::decode(frame, hashing)?)),
     // Growing needs other words.
@@ -203,6 +205,11 @@ impl Shape {
     /// All lines: with those behind the last that take what it has no room for.
     const fn all_lines(&self) -> u64 {
         self.lines + FARTHEST
+    }
+
+    /// How many of so many keys have no room near their lines, on average.
+    pub(crate) fn crowded(&self, keys: u64) -> u64 {
+        libm::round(math::table_crowded(keys, self.lines, self.remainders.slots(), FARTHEST as u32)) as u64
     }
 
     /// Bits of all lines.

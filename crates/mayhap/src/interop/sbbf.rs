@@ -232,8 +232,7 @@ impl Sbbf {
     }
 
     fn fpr(&self) -> f64 {
-        let len = self.estimated_len();
-        if len.is_finite() { rate(self.blocks(), len) } else { 1.0 }
+        math::blocks_fpr(BlockShape::Split, self.words.as_slice())
     }
 
     /// The filter that would have been made of so many times fewer blocks, which divide them.
