@@ -33,6 +33,7 @@ fn every_family_measures_what_was_predicted() {
     }
     for run in &runs {
         assert_eq!((&run["false_negatives"], &run["impossible"]), (&0.into(), &Value::Null), "{run}");
+        assert_eq!(run["wrong_in_universe"], 0, "{run}");
         let (low, high) = (number(run, "fpr_low"), number(run, "fpr_high"));
         assert!((low..=high).contains(&number(run, "fpr_measured")), "{run}");
         assert!((low..=high).contains(&number(run, "fpr_predicted")), "{run}");
@@ -44,8 +45,8 @@ fn every_family_measures_what_was_predicted() {
             assert!(number(run, field) > 0.0, "{field} in {run}");
         }
         // The interval says something: it is not as wide as the rate itself, where the rate was measured at all.
-        if number(run, "fpr_predicted") > 1e-3 {
-            assert!(high - low < 0.5 * number(run, "fpr_predicted"), "{run}");
+        if number(run, "fpr_predicted") > 5e-3 {
+            assert!(high - low < 0.4 * number(run, "fpr_predicted"), "{run}");
         }
     }
 }
@@ -114,6 +115,25 @@ fn an_impossible_experiment_is_reported_as_such() {
     assert!(runs[0]["impossible"].is_string(), "{runs:?}");
 }
 
+/// A filter that keeps copies counted them as keys, and so did the prediction.
+#[test]
+fn repeated_keys_do_not_change_the_prediction() {
+    for run in rows("--family all --data zipf:1 -n 20k", "runs") {
+        let copies = run["family"] == "cuckoo";
+        assert_eq!(run["impossible"].is_string(), copies, "{run}");
+        assert!(copies || run["agrees"] == true && run["false_negatives"] == 0, "{run}");
+    }
+}
+
+#[test]
+fn so_few_keys_that_nothing_is_to_be_seen_are_no_error() {
+    let folder = Folder::new();
+    folder.mayhap("eval --family bloom -n 1 --plot few").run().ends(0).shows("bloom").says("pictures in few");
+    folder.mayhap("eval --family bloom -n 100 -p 1e-18 --questions 1000 --plot low").run().ends(0);
+    folder.write("file", "");
+    folder.mayhap("eval --family bloom -n 100 --plot file").run().ends(2).prints("").says("file");
+}
+
 #[test]
 fn the_ladder_is_measured_beside_all_families() {
     let ladder = rows("--family all --data url -n 10k", "baselines");
@@ -142,7 +162,14 @@ fn nonsense_is_refused() {
         ("-n 1G", "the limit is 100000000"),
         ("-p 5", "did you mean 5% (0.05)?"),
         ("--repeat 0", "0 is not in 1..=1000"),
-        ("--questions 1G", "the limit is 100000000"),
+        ("--questions 1G", "it must be 1 to 100000000"),
+        ("--questions 0", "0 questions were asked for"),
+        ("--data zipf -n 50M", "the limit is 20000000"),
+        ("--suite classic --only BLM-1", "--only names experiments of --suite papers"),
+        ("--suite papers -n 10", "its own number of keys"),
+        ("--suite papers --family cuckoo", "cannot be used with"),
+        ("--hashes --data url", "cannot be used with"),
+        ("--guava x.jar", "--guava is for --suite classic"),
         ("--plot x --hashes", "cannot be used with"),
         (
             "--suite papers --only ABC-1",
@@ -163,7 +190,7 @@ fn pictures_are_drawn_into_a_folder() {
         .mayhap("eval --family bloom -n 5000 --plot new/plots")
         .run()
         .ends(0)
-        .says("four pictures in new/plots");
+        .says("4 pictures in new/plots");
     for (name, series) in [
         ("bits-against-rate", "bound: log2(1/p)"),
         ("rate-against-keys", "bloom, theory"),
@@ -222,7 +249,7 @@ fn the_classic_experiments_are_one_command() {
     let text = folder.mayhap("eval --suite classic -n 100k --guava none.jar").run().ends(0).stays_quiet();
     let text = String::from_utf8(text.out).unwrap();
     for line in [
-        "gaussian, scale 1e8, 98.6% different",
+        "gaussian, scale 1e6",
         "impossible: no absent key is left",
         "Guava was not measured",
         "semi-sorted      2.4%",

@@ -96,7 +96,7 @@ fn the_examples_of_looking_before_choosing_measure_and_draw() {
         assert!(text.contains(part), "expected {part} in\n{text}");
     }
     assert!(!text.contains("DISAGREES") && !text.contains("LOST"), "{text}");
-    assert!(said.contains("four pictures in plots"), "{said}");
+    assert!(said.contains("4 pictures in plots"), "{said}");
 }
 
 /// The table whose head begins so.

@@ -81,7 +81,7 @@ impl Data {
     }
 
     /// Numbers drawn one after the other. Another `stream` of the same seed gives others.
-    fn numbers(self, seed: u64, stream: u64, keys: u64) -> Box<dyn Iterator<Item = u64>> {
+    fn numbers(self, seed: u64, stream: u64, keys: u64, absent: Absent) -> Box<dyn Iterator<Item = u64>> {
         let mut random = Random::new(SplitMix64::at(seed, stream));
         match self {
             Self::Uniform { below } => Box::new(core::iter::repeat_with(move || random.below(below))),
@@ -97,8 +97,10 @@ impl Data {
             Self::Zipf { exponent } => {
                 Box::new(Zipf::new(SplitMix64::at(seed, stream), keys.saturating_mul(4).max(1), exponent))
             }
-            // What is asked comes after what is in.
-            Self::Sequential => Box::new(if stream == MEMBERS { 0.. } else { keys.. }),
+            // What is asked comes after what is in, or between.
+            Self::Sequential => {
+                Box::new(if stream == MEMBERS || absent == Absent::Disjoint { 0.. } else { keys.. })
+            }
             Self::Uuid | Self::Url => unreachable!("text is not drawn but made from an index"),
         }
     }
@@ -135,7 +137,7 @@ impl Data {
             Absent::Same => (1, 0),
             Absent::Disjoint => (2, 1),
         };
-        let drawn = |stream| self.numbers(seed, stream, keys).map(move |number| factor * number);
+        let drawn = |stream| self.numbers(seed, stream, keys, absent).map(move |number| factor * number);
         let members: Vec<u64> = drawn(MEMBERS).take(keys as usize).collect();
         let mut seen: Seen = members.iter().copied().collect();
         let distinct = seen.len() as u64;
@@ -315,7 +317,11 @@ impl fmt::Display for Data {
         if Self::ALL.contains(self) {
             return f.pad(self.name());
         }
-        let number = if (1e-3..1e6).contains(&number) { number.to_string() } else { format!("{number:e}") };
+        let number = if number == 0.0 || (1e-3..1e6).contains(&number) {
+            number.to_string()
+        } else {
+            format!("{number:e}")
+        };
         f.pad(&format!("{}:{number}", self.name()))
     }
 }
@@ -395,7 +401,7 @@ mod tests {
         for data in Data::ALL {
             assert_eq!(data.to_string().parse(), Ok(data));
         }
-        for text in ["gaussian:100", "exponential:1e-5", "uniform:1e12", "zipf:1.2"] {
+        for text in ["gaussian:100", "exponential:1e-5", "uniform:1e12", "zipf:1.2", "zipf:0"] {
             let data: Data = text.parse().unwrap();
             assert_eq!(data.to_string(), text);
             assert_eq!(data.to_string().parse(), Ok(data));

@@ -8,7 +8,7 @@ use mayhap::family::{Guarantee, Make};
 use mayhap::shards::MemoryShards;
 use mayhap::{AnyFilter, BuildError, Digest, Error, Family, Hashing, Layout, Plan, Spec, SpecError, math};
 
-use crate::{Data, Drawn, Keys, Proportion, SplitMix64, median};
+use crate::{Data, Drawn, Keys, Proportion, SplitMix64, Texts, median};
 
 /// What is asked of every family.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,7 +58,8 @@ impl Candidate {
 pub struct Run {
     /// Of the keys, so many were different.
     pub distinct: u64,
-    /// What theory gives for so many different keys.
+    /// What theory gives for so many different keys. Families of fingerprints, layers and slices count what they hold, which
+    /// comes to the same but for a few.
     pub fpr_predicted: f64,
     /// The relative deviation of the rate from one instance to the next, for the interval.
     pub deviation: f64,
@@ -66,6 +67,8 @@ pub struct Run {
     pub false_positives: Proportion,
     /// Keys that are in and were denied. There must be none.
     pub false_negatives: u64,
+    /// Keys that a family knows not to be in, and admitted. There must be none.
+    pub wrong_in_universe: u64,
     /// Nanoseconds per key, from the key's bytes to the filter with all keys.
     pub insert_ns: f64,
     /// Nanoseconds per question for a key that is in, in batches.
@@ -167,6 +170,10 @@ pub fn run(candidate: Candidate, task: &Task, drawn: &Drawn) -> Result<Run, Impo
     let started = Instant::now();
     let false_positives = ask(&*filter, &drawn.absent);
     let miss_ns = per_key(started, drawn.absent.len());
+    let wrong_in_universe = match family.make {
+        Make::Within(_) => ask(&*filter, &others).hits,
+        _ => 0,
+    };
     let (fpr_predicted, deviation) = predicted(candidate, &spec, &plan, &*filter, drawn.distinct);
     Ok(Run {
         distinct: drawn.distinct,
@@ -174,6 +181,7 @@ pub fn run(candidate: Candidate, task: &Task, drawn: &Drawn) -> Result<Run, Impo
         deviation,
         false_positives,
         false_negatives: hits.trials - hits.hits,
+        wrong_in_universe,
         insert_ns,
         hit_ns,
         miss_ns,
@@ -194,11 +202,15 @@ fn integers(family: &Family, drawn: &Drawn) -> Result<Option<u64>, Impossible> {
     }
 }
 
-/// As many keys as are in, that are not in: a universe is made of both. Above all numbers that are drawn, and of another
-/// length than texts.
+/// As many keys as are in, that are not in: a universe is made of both. They are longer than any number, and shorter than
+/// any text.
 fn strangers(task: &Task) -> Keys {
-    let keys = (0..task.keys).map(|index| SplitMix64::at(!task.seed, index) | 1 << 63).collect();
-    Keys::Numbers(keys)
+    let mut texts = Texts::default();
+    for index in 0..task.keys {
+        let (one, other) = (SplitMix64::at(!task.seed, index), SplitMix64::at(task.seed, index));
+        texts.push(|out| out.extend([one.to_le_bytes(), other.to_le_bytes()].as_flattened()));
+    }
+    Keys::Texts(texts)
 }
 
 fn per_key(started: Instant, keys: usize) -> f64 {
@@ -298,16 +310,21 @@ fn predicted(
         (_, Some(probes)) if !family.can.grows && report.guarantee != Guarantee::NoFalseNegativesInWindow => {
             (family.plan)(&same.with_probes(probes)).ok().map(|plan| plan.fpr)
         }
-        // What its slots or slices hold says how many keys there are.
+        // Fingerprints, layers and slices say themselves what they hold.
         _ => None,
     };
+    // Copies take slots, and a key that matches one of them matches all: only different ones count.
+    let copies = filter
+        .slots()
+        .filter(|slots| slots.used > distinct)
+        .map_or(1.0, |slots| distinct as f64 / slots.used as f64);
     let half = 0.5 / (distinct.max(1) as f64).sqrt();
     let deviation = match plan.probes {
         Some(probes) if family.name == "blocked" => BLOCKED * half * f64::from(probes).sqrt(),
         Some(probes) => BITS * half * f64::from(probes).sqrt(),
         None => FINGERPRINTS * half,
     };
-    (planned.unwrap_or(report.fpr_now), deviation)
+    (planned.unwrap_or(copies * report.fpr_now), deviation)
 }
 
 // A Bloom filter's rate differs from one seed to the next by about sqrt(k) / 2 sqrt(n) of it, if half of its bits are set.
@@ -372,7 +389,7 @@ impl Runs {
         self.false_positives().rate().expect("no run without absent keys")
     }
 
-    /// Between these the measured rate lies, if theory is right, but for one case in 16,000.
+    /// Between these the measured rate lies if theory is right, but for one case in 16,000 or fewer.
     #[must_use]
     pub fn fpr_interval(&self) -> (f64, f64) {
         let deviation = self.mean(|run| run.deviation) / (self.0.len() as f64).sqrt();
@@ -391,6 +408,12 @@ impl Runs {
     #[must_use]
     pub fn false_negatives(&self) -> u64 {
         self.0.iter().map(|run| run.false_negatives).sum()
+    }
+
+    /// Keys that a family knows not to be in, and admitted.
+    #[must_use]
+    pub fn wrong_in_universe(&self) -> u64 {
+        self.0.iter().map(|run| run.wrong_in_universe).sum()
     }
 
     /// Nanoseconds per key inserted.

@@ -140,14 +140,22 @@ pub struct HashRun {
     pub fpr_predicted: f64,
     /// What the filter does.
     pub false_positives: Proportion,
-    /// Nanoseconds for a key of 24 bytes.
-    pub ns: f64,
+}
+
+impl HashRun {
+    /// Between these the rate lies if the function's bits are as good as random ones.
+    #[must_use]
+    pub fn interval(&self) -> (f64, f64) {
+        // A Bloom filter's rate differs by half a percent from one of many thousand keys to the next.
+        let rates = self.false_positives.agreeing_rates(self.fpr_predicted, 0.005, 4.0);
+        rates.unwrap_or((self.fpr_predicted, self.fpr_predicted))
+    }
 }
 
 /// So many bytes have the keys that are timed.
 pub const TIMED_BYTES: usize = 24;
 
-/// Fills a Bloom filter with the digests of a function and asks it for absent keys; and times the function by itself.
+/// Fills a Bloom filter with the digests of a function and asks it for absent keys.
 ///
 /// # Errors
 /// [`SpecError`] if there is no such filter.
@@ -176,7 +184,6 @@ pub fn run_hash(
     Ok(HashRun {
         fpr_predicted: predicted + floor - predicted * floor,
         false_positives: Proportion { hits, trials: questions },
-        ns: time_hash(function),
     })
 }
 

@@ -44,8 +44,8 @@ mod zipf;
 pub use baseline::{BITMAP_BITS_PER_KEY, Baseline, baselines, with_bloom};
 pub use chart::{Axis, Chart, NoChart, Scale, Series, Style};
 pub use classic::{
-    CLASSIC_KEYS, ClassicFilter, ClassicRate, ClassicTimes, classic_fpr, classic_numbers, classic_rates,
-    classic_uuids, cuckoo_crossing,
+    CLASSIC_KEYS, ClassicFilter, ClassicRate, ClassicTimes, classic_numbers, classic_rates, classic_uuids,
+    cuckoo_crossing,
 };
 pub use data::{Absent, Data, Drawn, Keys, Texts, UnknownData};
 pub use experiment::{Candidate, Impossible, Run, Runs, Task, run};

@@ -471,7 +471,7 @@ impl Spec {
         if bits > MAX_BITS {
             return Err(SpecError::Bits { asked: bits, limit: MAX_BITS });
         }
-        let fpr = math::bloom_fpr(bits, capacity as f64, probes);
+        let fpr = math::bloom_fpr_of_any_size(bits, capacity, probes);
         Ok(BloomSize { capacity, bits, probes, fpr_asked: self.fpr.unwrap_or(fpr), fpr })
     }
 }

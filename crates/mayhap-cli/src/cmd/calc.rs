@@ -228,8 +228,9 @@ fn rows(family: &'static Family, spec: &Spec) -> Vec<Row> {
 }
 
 fn overhead(plan: &Plan) -> Option<f64> {
-    // An exact set has no rate to compare with.
-    (plan.fpr_asked > 0.0).then(|| math::overhead(plan.bits as f64, plan.capacity as f64, plan.fpr_asked))
+    // An exact set has no rate to compare with, and a filter that admits all keys no bound.
+    (plan.fpr_asked > 0.0 && plan.fpr_asked < 1.0)
+        .then(|| math::overhead(plan.bits as f64, plan.capacity as f64, plan.fpr_asked))
 }
 
 fn as_json(Row { family, layout, plan }: &Row) -> serde_json::Value {

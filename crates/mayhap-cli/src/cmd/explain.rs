@@ -124,6 +124,19 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     if let Some((key, _)) = args.at.iter().find(|(key, _)| !is_used(key)) {
         bail!("--at {key}: that key is neither inserted nor asked for; add it, or leave its positions out");
     }
+    let repeated = |(number, (key, _)): (usize, &(String, Vec<u64>))| {
+        args.at[..number].iter().any(|(other, _)| other == key)
+    };
+    if let Some((_, (key, _))) = args.at.iter().enumerate().find(|&at| repeated(at)) {
+        bail!("--at {key}: that key has two lists of positions; give one with all of them");
+    }
+    let beyond = |positions: &[u64]| positions.iter().copied().find(|&position| position >= args.bits);
+    if let Some((key, position)) = args.at.iter().find_map(|(key, list)| Some((key, beyond(list)?))) {
+        bail!(
+            "--at {key}: position {position} is not below --bits {}; give more bits or another position",
+            args.bits
+        );
+    }
     let mut filter = args.filter(common)?;
     let ink = Ink::of_stdout();
     let about = match args.at.is_empty() {
@@ -508,6 +521,9 @@ impl Cells for Counting {
     fn about(&self) -> String {
         let (cells, bits, probes) = (self.cells(), self.counter_bits(), self.probes());
         let command = built("counting", cells * u64::from(bits), probes, self.hashing());
+        // Four bits are what `build` takes unless it is told.
+        let width = if bits == 4 { String::new() } else { format!(" --counter-bits {bits}") };
+        let command = command.replace(" --bits", &format!("{width} --bits"));
         format!("counting: {cells} counters of {bits} bits, {probes} probes {command}")
     }
 
@@ -601,7 +617,9 @@ impl Cells for Spatial {
         let (cells, probes) = (self.cells(), self.probes());
         let areas: Vec<String> = (1..=self.areas()).map(|area| called(self, area)).collect();
         let bits = cells * u64::from(self.label_bits());
-        let command = built("spatial", bits, probes, self.hashing());
+        let labels: String = areas.iter().map(|area| format!(" --label {area}=FILE")).collect();
+        let command =
+            built("spatial", bits, probes, self.hashing()).replace(" --bits", &format!("{labels} --bits"));
         format!("spatial: {cells} cells, {probes} probes, areas {} {command}", areas.join(", "))
     }
 

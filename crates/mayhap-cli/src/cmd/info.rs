@@ -231,18 +231,20 @@ fn heatmap(filter: &dyn AnyFilter, name: &str) -> String {
     let encoded = mayhap::encode(filter, Summing::Skip);
     let header = encoded.header().len();
     let bytes = encoded.to_vec().split_off(header);
-    let (rows, columns) = TILES;
+    // At least a byte to a tile: a small filter has fewer.
+    let (rows, columns) = if bytes.len() >= TILES.0 * TILES.1 {
+        TILES
+    } else {
+        (bytes.len().div_ceil(TILES.1).max(1), TILES.1)
+    };
     let (width, height) = (columns * SIDE, rows * SIDE + 24);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" \
          font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
     );
-    let tiles = rows * columns;
+    let tiles = (rows * columns).min(bytes.len());
     for tile in 0..tiles {
         let part = &bytes[bytes.len() * tile / tiles..bytes.len() * (tile + 1) / tiles];
-        if part.is_empty() {
-            continue;
-        }
         let ones: u64 = part.iter().map(|byte| u64::from(byte.count_ones())).sum();
         let share = ones as f64 / (8 * part.len()) as f64;
         let shade = |dark: f64| (255.0 + share * (dark - 255.0)).round() as u8;

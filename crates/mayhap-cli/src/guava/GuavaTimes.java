@@ -1,9 +1,9 @@
 // Guava's BloomFilter with the keys that `mayhap eval --suite classic` draws, timed from the inside.
 //
-//   GuavaTimes KEYS FPR SEED ROUNDS
+//   GuavaTimes KIND KEYS FPR SEED ROUNDS
 //
-// For each round and each kind of keys it prints a line: the kind, nanoseconds per put, per question for a key that is
-// in, per question for one that is not, and how many of those were admitted. Keys are made before the clock runs.
+// KIND is number or uuid. For each round it prints a line: nanoseconds per put, per question for a key that is in, per
+// question for one that is not, and how many of those were admitted. Keys are made before the clock runs.
 
 import com.google.common.hash.BloomFilter;
 import com.google.common.hash.Funnels;
@@ -50,7 +50,7 @@ public final class GuavaTimes {
     }
 
     @SuppressWarnings("unchecked")
-    private static <K> void round(String kind, BloomFilter<K> filter, long count, LongFunction<K> key) {
+    private static <K> void round(BloomFilter<K> filter, long count, LongFunction<K> key) {
         ToLongFunction<Object[]> put = keys -> {
             long changed = 0;
             for (Object k : keys) {
@@ -73,20 +73,24 @@ public final class GuavaTimes {
         }
         double keys = count;
         System.out.println(
-            kind + " " + puts[0] / keys + " " + hits[0] / keys + " " + misses[0] / keys + " " + misses[1]);
+            puts[0] / keys + " " + hits[0] / keys + " " + misses[0] / keys + " " + misses[1]);
     }
 
     public static void main(String[] args) {
-        long count = Long.parseLong(args[0]);
-        double fpr = Double.parseDouble(args[1]);
-        long seed = Long.parseUnsignedLong(args[2]);
-        int rounds = Integer.parseInt(args[3]);
+        boolean numbers = args[0].equals("number");
+        long count = Long.parseLong(args[1]);
+        double fpr = Double.parseDouble(args[2]);
+        long seed = Long.parseUnsignedLong(args[3]);
+        int rounds = Integer.parseInt(args[4]);
         for (int round = 0; round < rounds; round++) {
-            BloomFilter<Long> numbers = BloomFilter.create(Funnels.longFunnel(), count, fpr);
-            round("number", numbers, count, index -> number(seed, index));
-            BloomFilter<CharSequence> texts =
-                BloomFilter.create(Funnels.stringFunnel(StandardCharsets.UTF_8), count, fpr);
-            round("uuid", texts, count, index -> uuid(number(seed, index)));
+            if (numbers) {
+                BloomFilter<Long> filter = BloomFilter.create(Funnels.longFunnel(), count, fpr);
+                round(filter, count, index -> number(seed, index));
+            } else {
+                BloomFilter<CharSequence> filter =
+                    BloomFilter.create(Funnels.stringFunnel(StandardCharsets.UTF_8), count, fpr);
+                round(filter, count, index -> uuid(number(seed, index)));
+            }
         }
     }
 }
