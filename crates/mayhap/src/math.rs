@@ -1777,7 +1777,7 @@ mod tests {
         for (n, p) in
             [(1, 0.01), (3, 0.2), (18, 0.01), (19, 0.01), (30, 0.001), (100, 0.01), (100, 0.3), (1000, 1e-4)]
         {
-            let (m, k) = (bloom_bits(n, p), bloom_probes(p, ProbesRule::Nearest));
+            let (m, k) = (bloom_bits(n, p), bloom_probes(p, Nearest));
             let (found, exact) = (bloom_fpr_of_any_size(m, n, k), bloom_fpr_exact(m as u32, n as u32, k));
             assert!((found / exact - 1.0).abs() < 2e-3, "{n} keys at {p}: {found}, exactly {exact}");
         }
@@ -2577,7 +2577,7 @@ mod tests {
     #[test]
     fn cuckoo_buckets_cost_at_most_6_percent_from_1130_keys_on() {
         assert_eq!([1, 8, 9].map(cuckoo_buckets), [2, 2, 6]);
-        // ALGORITHMS-like figures: a million keys in 263,158 buckets.
+        // A million keys in 263,158 buckets.
         assert_eq!(cuckoo_buckets(1_000_000), 263_158);
         for n in (1130..20_000).chain((20_000..300_000_000).step_by(999_983)) {
             let slots = (4 * cuckoo_buckets(n)) as f64;

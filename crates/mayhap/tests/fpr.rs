@@ -278,7 +278,7 @@ fn blm_5_the_sizing_table() {
         let mib = bits as f64 / 8.0 / 1024.0 / 1024.0;
         assert!((mib / mebibytes - 1.0).abs() < 5e-3, "{n} keys at {p}: {mib} MiB");
     }
-    // Guava truncates, and the essay's class takes one probe fewer.
+    // Guava truncates, and a class that rounds down takes one probe fewer.
     assert_eq!(math::bloom_bits_guava(1_000_000, 0.01), 9_585_058);
     assert_eq!(math::bloom_probes(0.01, ProbesRule::Down), 6);
 }

@@ -187,7 +187,7 @@ fn bit_set_set_clear_test_iterate_and_or_andnot() {
 }
 
 #[test]
-fn the_essays_class_add_contains_and_its_numbers() {
+fn a_class_of_ones_own_add_contains_and_its_numbers() {
     // n, m, k and the theoretical rate.
     let mut filter = Bloom::new(10_000_000, 1e-5).unwrap();
     let (capacity, bits, probes) = (filter.capacity(), filter.bits(), filter.probes());

@@ -1,8 +1,8 @@
 //! `mayhap eval`: experiments. What theory says about a family, and what happens with keys.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Lines, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use mayhap::registry::FAMILIES;
@@ -14,6 +14,7 @@ use mayhap_eval::{
 };
 use mayhap_store::write_bytes;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::args::Common;
 use crate::cmd::build::family_name;
@@ -552,16 +553,8 @@ fn classic(args: &Args, common: &Common) -> Result<u8> {
     let progress = common.progress_of_any_keys("measuring");
     let advance = |keys: u64| progress.advance(keys as usize);
     let rates = mayhap_eval::classic_rates(keys, args.seed, &advance);
-    let mut timings = ours(keys, args.seed, &advance)?;
-    let guava = guava(args, keys, common);
+    let (timings, why) = timings(args, keys, &advance)?;
     drop(progress);
-    let why = match guava {
-        Ok(theirs) => {
-            timings.extend(theirs);
-            None
-        }
-        Err(why) => Some(format!("{why:#}")),
-    };
     let hashes: Vec<(&str, Option<f64>, f64)> =
         [("md5", Some(4.86)), ("murmur3-x86-32", Some(2.06)), ("xxh3-128", None)]
             .into_iter()
@@ -714,15 +707,27 @@ fn print_times(timings: &[Timing], keys: u64, why: Option<&str>) -> Result<()> {
                 ratio(|times| times.add_ns),
                 ratio(|times| times.hit_ns),
                 ratio(|times| times.miss_ns),
+                ratio(|times| times.add_ns + times.hit_ns + times.miss_ns),
             ]
         })
         .collect();
-    let head =
-        ["structure", "keys", "add", "ask, in", "ask, not in", "rate", "add: Guava/this", "in", "not in"];
+    let head = [
+        "structure",
+        "keys",
+        "add",
+        "ask, in",
+        "ask, not in",
+        "rate",
+        "add: Guava/this",
+        "in",
+        "not in",
+        "all",
+    ];
     report::print_table(&head, &cells, &[1])?;
     writeln!(
         report::stdout(),
-        "One thread, hashing included, median of {ROUNDS} rounds; keys are made before the clock runs."
+        "One thread, hashing included, median of {ROUNDS} rounds; keys are made before the clock runs. Guava encodes text as\n\
+         UTF-8 while it does; ours is bytes already."
     )?;
     if let Some(why) = why {
         writeln!(report::stdout(), "Guava was not measured: {why}")?;
@@ -730,38 +735,47 @@ fn print_times(timings: &[Timing], keys: u64, why: Option<&str>) -> Result<()> {
     Ok(())
 }
 
-fn ours(keys: u64, seed: u64, advance: &dyn Fn(u64)) -> Result<Vec<Timing>> {
-    let mut rows = Vec::new();
-    let (members, absent) = mayhap_eval::classic_numbers(keys, seed);
-    rows.extend(timed(NUMBERS, &members, &absent, advance)?);
+/// All filters and Guava, in turn, with keys of both kinds; and why there is no Guava, if there is none.
+fn timings(args: &Args, keys: u64, advance: &dyn Fn(u64)) -> Result<(Vec<Timing>, Option<String>)> {
+    let (members, absent) = mayhap_eval::classic_numbers(keys, args.seed);
+    let (mut rows, _) = timed(args, NUMBERS, &members, &absent, advance)?;
     drop((members, absent));
-    let (members, absent) = mayhap_eval::classic_uuids(keys, seed);
-    rows.extend(timed(UUIDS, &members, &absent, advance)?);
-    Ok(rows)
+    let (members, absent) = mayhap_eval::classic_uuids(keys, args.seed);
+    let (more, why) = timed(args, UUIDS, &members, &absent, advance)?;
+    rows.extend(more);
+    Ok((rows, why))
 }
 
 const NUMBERS: &str = "number";
 const UUIDS: &str = "uuid";
 const GUAVA: &str = "Guava";
 
-/// Each filter in turn, round after round.
+/// Each filter in turn and then Guava, round after round: what slows the machine down for a while slows all of them.
 fn timed<K: mayhap::Key>(
+    args: &Args,
     keys: &'static str,
     members: &[K],
     absent: &[K],
     advance: &dyn Fn(u64),
-) -> Result<Vec<Timing>> {
+) -> Result<(Vec<Timing>, Option<String>)> {
     let mut rounds: Vec<Vec<ClassicTimes>> = vec![Vec::new(); ClassicFilter::ALL.len()];
+    let (mut guava, mut theirs) = (Guava::start(args, keys, members.len()), Vec::new());
     for _ in 0..ROUNDS {
         for (filter, rounds) in ClassicFilter::ALL.into_iter().zip(&mut rounds) {
             rounds.push(filter.time(members, absent, CLASSIC_FPR)?);
             advance(3 * members.len() as u64);
         }
+        match guava.as_mut().map(Guava::round) {
+            Ok(Ok(times)) => theirs.push(times),
+            Ok(Err(why)) => guava = Err(why),
+            Err(_) => {}
+        }
     }
-    let filters = ClassicFilter::ALL.into_iter().zip(rounds);
-    Ok(filters
-        .map(|(filter, rounds)| Timing { structure: filter.name(), keys, times: middle(&rounds) })
-        .collect())
+    let filters = ClassicFilter::ALL.map(ClassicFilter::name).into_iter().zip(rounds);
+    let why = guava.err().map(|why| format!("{why:#}"));
+    let guava = why.is_none().then_some((GUAVA, theirs));
+    let all = filters.chain(guava);
+    Ok((all.map(|(structure, rounds)| Timing { structure, keys, times: middle(&rounds) }).collect(), why))
 }
 
 /// The median of each time.
@@ -780,30 +794,50 @@ fn middle(rounds: &[ClassicTimes]) -> ClassicTimes {
 /// Where Debian puts it.
 const GUAVA_JAR: &str = "/usr/share/java/guava.jar";
 
-/// Runs Guava itself, with the same keys.
-fn guava(args: &Args, keys: u64, common: &Common) -> Result<Vec<Timing>> {
-    let jar = args.guava.as_deref().unwrap_or(Path::new(GUAVA_JAR));
-    ensure!(jar.exists(), "{} is not there; install Guava, or say where it is with --guava", jar.display());
-    let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
-    let source = folder.path().join("GuavaTimes.java");
-    std::fs::write(&source, include_str!("../guava/GuavaTimes.java"))?;
-    // Each kind in a machine of its own, so that what one has taught its compiler does not slow down the other.
-    [NUMBERS, UUIDS]
-        .into_iter()
-        .map(|kind| {
-            common.tell_progress(format_args!("Guava, {kind}"));
-            let mut java = Command::new("java");
-            java.arg("-cp").arg(jar).arg(&source).arg(kind).args([keys.to_string(), CLASSIC_FPR.to_string()]);
-            java.args([args.seed.to_string(), ROUNDS.to_string()]);
-            let ran = java.output().context("java cannot be run; install a JDK")?;
-            ensure!(ran.status.success(), "java failed: {}", String::from_utf8_lossy(&ran.stderr).trim());
-            let lines = String::from_utf8_lossy(&ran.stdout).into_owned();
-            let rounds: Option<Vec<ClassicTimes>> = lines.lines().map(guava_times).collect();
-            let rounds = rounds.filter(|rounds| rounds.len() == ROUNDS);
-            let rounds = rounds.with_context(|| format!("java printed what is not understood: {lines}"))?;
-            Ok(Timing { structure: GUAVA, keys: kind, times: middle(&rounds) })
-        })
-        .collect()
+/// Guava itself, with the same keys.
+struct Guava {
+    java: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    /// Has the program for as long as it runs.
+    _folder: TempDir,
+}
+
+impl Guava {
+    /// A machine for each kind of keys, so that what one has taught its compiler does not slow down the other.
+    fn start(args: &Args, kind: &str, keys: usize) -> Result<Self> {
+        let jar = args.guava.as_deref().unwrap_or(Path::new(GUAVA_JAR));
+        ensure!(
+            jar.exists(),
+            "{} is not there; install Guava, or say where it is with --guava",
+            jar.display()
+        );
+        let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+        let source = folder.path().join("GuavaTimes.java");
+        std::fs::write(&source, include_str!("../guava/GuavaTimes.java"))?;
+        let mut java = Command::new("java");
+        java.arg("-cp").arg(jar).arg(&source).arg(kind).args([keys.to_string(), CLASSIC_FPR.to_string()]);
+        java.args([args.seed.to_string(), ROUNDS.to_string()]);
+        java.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut java = java.spawn().context("java cannot be run; install a JDK")?;
+        let lines = BufReader::new(java.stdout.take().context("java has no output")?).lines();
+        Ok(Self { java, lines, _folder: folder })
+    }
+
+    /// Lets it do one round.
+    fn round(&mut self) -> Result<ClassicTimes> {
+        let ended = "java ended before it was done; is there a JDK, and is this Guava's jar?";
+        self.java.stdin.as_mut().context(ended)?.write_all(b"\n").context(ended)?;
+        let line = self.lines.next().context(ended)??;
+        guava_times(&line).with_context(|| format!("java printed what is not understood: {line}"))
+    }
+}
+
+impl Drop for Guava {
+    fn drop(&mut self) {
+        // It has nothing to lose. If it has ended, there is nobody to stop.
+        let _ = self.java.kill();
+        let _ = self.java.wait();
+    }
 }
 
 fn guava_times(line: &str) -> Option<ClassicTimes> {

@@ -2,7 +2,7 @@
 //
 //   GuavaTimes KIND KEYS FPR SEED ROUNDS
 //
-// KIND is number or uuid. For each round it prints a line: nanoseconds per put, per question for a key that is in, per
+// KIND is number or uuid. It waits for a byte before each round, so that others can be timed in between, and prints a line: nanoseconds per put, per question for a key that is in, per
 // question for one that is not, and how many of those were admitted. Keys are made before the clock runs.
 
 import com.google.common.hash.BloomFilter;
@@ -76,13 +76,14 @@ public final class GuavaTimes {
             puts[0] / keys + " " + hits[0] / keys + " " + misses[0] / keys + " " + misses[1]);
     }
 
-    public static void main(String[] args) {
+    public static void main(String[] args) throws java.io.IOException {
         boolean numbers = args[0].equals("number");
         long count = Long.parseLong(args[1]);
         double fpr = Double.parseDouble(args[2]);
         long seed = Long.parseUnsignedLong(args[3]);
         int rounds = Integer.parseInt(args[4]);
         for (int round = 0; round < rounds; round++) {
+            System.in.read();
             if (numbers) {
                 BloomFilter<Long> filter = BloomFilter.create(Funnels.longFunnel(), count, fpr);
                 round(filter, count, index -> number(seed, index));

@@ -130,7 +130,7 @@ pub struct Windowed {
 /// The values of two keys differ by `(a - a') + i (b - b')` in slice `i`. If both differences are small, the keys have their
 /// bits in the same places of all slices, and one is taken for the other: with a chance that grows with the keys and falls
 /// with the square of a slice's bits. A slice is much shorter than a whole Bloom filter, and so that came to more than the
-/// rate that was asked for (9e-5 in place of 2e-5, of 777 keys in slices of 448 bits). Squared, values that are near each
+/// rate that was asked for (8.5e-5 in place of 1.5e-5, of 777 keys in slices of 448 bits). Squared, values that are near each
 /// other in one slice are near in no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
