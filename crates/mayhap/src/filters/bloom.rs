@@ -529,7 +529,7 @@ impl Bloom {
         let capacity = small.size.capacity.max(large.size.capacity);
         let probes = small.size.probes.min(large.size.probes);
         let fpr_asked = small.size.fpr_asked.max(large.size.fpr_asked);
-        let fpr = math::bloom_fpr(bits, capacity as f64, probes);
+        let fpr = math::bloom_fpr_of_any_size(bits, capacity, probes);
         if bits == self.size.bits {
             // Where they lie, which may be in a map that is written in place.
             self.words.as_mut_slice().copy_from_slice(words.as_slice());
@@ -582,7 +582,7 @@ impl Bloom {
         let bits = bits / factor;
         let fits = math::bloom_capacity_for_probes(bits, fpr_asked, probes);
         let capacity = fits.clamp(1, capacity.max(1));
-        let fpr = math::bloom_fpr(bits, capacity as f64, probes);
+        let fpr = math::bloom_fpr_of_any_size(bits, capacity, probes);
         let (size, ones) = (BloomSize { capacity, bits, probes, fpr_asked, fpr }, words.count_ones());
         Ok(Self::of(words, size, self.hashing, self.inserted, Some(ones)))
     }
@@ -604,7 +604,7 @@ impl Bloom {
         // A filter that is empty, or lucky with its first keys, must still be good for a key.
         let rate = |bits: u64, ones: u64| {
             let now = math::fpr_from_fill(ones as f64 / bits as f64, probes);
-            now.max(math::bloom_fpr(bits, 1.0, probes))
+            now.max(math::bloom_fpr_of_any_size(bits, 1, probes))
         };
         let fits = |bits, ones| rate(bits, ones) <= asked;
         let factor = largest_fold(self.words.as_slice(), bits, self.ones(), &fits)?;
@@ -616,7 +616,7 @@ impl Bloom {
         let mut folded = self.fold(factor)?;
         let bits = folded.size.bits;
         let capacity = math::bloom_capacity_for_probes(bits, asked, probes).max(1);
-        let fpr = math::bloom_fpr(bits, capacity as f64, probes);
+        let fpr = math::bloom_fpr_of_any_size(bits, capacity, probes);
         folded.size = BloomSize { capacity, fpr_asked: asked, fpr, ..folded.size };
         Ok(folded)
     }
@@ -640,7 +640,7 @@ impl Bloom {
         self.ones = Some(ones);
         self.inserted = None;
         let capacity = self.size.capacity.max(other.size.capacity);
-        let fpr = math::bloom_fpr(self.size.bits, capacity as f64, self.size.probes);
+        let fpr = math::bloom_fpr_of_any_size(self.size.bits, capacity, self.size.probes);
         self.size = BloomSize { capacity, fpr, ..self.size };
         Ok(())
     }
@@ -738,7 +738,7 @@ impl Bloom {
             Some(ones) => ones,
             None => words.count_ones(),
         };
-        let fpr = math::bloom_fpr(bits, capacity as f64, probes);
+        let fpr = math::bloom_fpr_of_any_size(bits, capacity, probes);
         let size = BloomSize { capacity, bits, probes, fpr_asked, fpr };
         Ok(Self::of(words, size, hashing, frame.header.inserted, Some(ones)))
     }
@@ -1292,7 +1292,7 @@ mod serde_forms {
             if !(0.0..=1.0).contains(&self.fpr) {
                 return Err("fpr is not a rate");
             }
-            let fpr = math::bloom_fpr(self.bits, self.capacity as f64, self.probes);
+            let fpr = math::bloom_fpr_of_any_size(self.bits, self.capacity, self.probes);
             bloom.size = BloomSize { capacity: self.capacity, fpr_asked: self.fpr, fpr, ..bloom.size };
             bloom.hashing = hashing;
             bloom.inserted = self.inserted;

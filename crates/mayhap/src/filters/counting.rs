@@ -475,7 +475,7 @@ impl Counting {
             Some(ones) => ones,
             None => counters.occupied(),
         };
-        let fpr = math::bloom_fpr(cells, capacity as f64, probes);
+        let fpr = math::bloom_fpr_of_any_size(cells, capacity, probes);
         let size = CountingSize { capacity, cells, probes, counter_bits, fpr_asked, fpr };
         Ok(Self { counters, size, hashing, inserted: frame.header.inserted, occupied })
     }

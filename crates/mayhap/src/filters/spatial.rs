@@ -477,7 +477,7 @@ impl Spatial {
             return Err(value("whether areas ascended", ascending.into()));
         }
         header.must_be_hashed(hashing)?;
-        let fpr = math::bloom_fpr(cells, capacity as f64, probes);
+        let fpr = math::bloom_fpr_of_any_size(cells, capacity, probes);
         let size = SpatialSize { capacity, cells, probes, areas, label_bits, fpr_asked, fpr };
         let (expected, found) = (words_for(size.bits()) * 8, header.payload.length);
         if expected != found {

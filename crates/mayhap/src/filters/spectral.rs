@@ -589,7 +589,7 @@ impl Spectral {
             Some(ones) => ones,
             None => counters.occupied(),
         };
-        let fpr = math::bloom_fpr(cells, capacity as f64, probes);
+        let fpr = math::bloom_fpr_of_any_size(cells, capacity, probes);
         let size = SpectralSize { capacity, cells, probes, width, rule, fpr_asked, fpr };
         Ok(Self { counters, second, size, hashing, inserted: frame.header.inserted, occupied, degraded })
     }
