@@ -73,7 +73,9 @@ fn siphash_2_4(key: &[u8]) -> u64 {
 /// Murmur3 x86 32 (Appleby 2011).
 ///
 /// ```
-/// assert_eq!(mayhap_eval::murmur3_x86_32(b"334324324234234sfsfsdfwwrtregreg", 0), 0x539a_a3e7);
+/// // Written as bytes, lowest first.
+/// let hash = mayhap_eval::murmur3_x86_32(b"334324324234234sfsfsdfwwrtregreg", 0);
+/// assert_eq!(hash.to_le_bytes(), [0x53, 0x9a, 0xa3, 0xe7]);
 /// ```
 #[must_use]
 pub fn murmur3_x86_32(key: &[u8], seed: u32) -> u32 {
