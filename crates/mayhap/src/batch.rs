@@ -3,6 +3,9 @@
 //! One key at a time waits for memory once per key. With a batch in flight the waits overlap: at ten million keys a
 //! question to a blocked filter takes 6 ns instead of 36.
 
+#[cfg(feature = "std")]
+use crate::paths::Paths;
+
 /// So many keys are in flight: enough to hide a miss, few enough that their digests stay in the
 /// first-level cache.
 pub(crate) const BATCH: usize = 32;
@@ -44,6 +47,7 @@ pub(crate) fn copy<H: Copy>(hashes: &[H], to: &mut [H]) {
 /// panic of a thread if there was one. `None` if there are too few keys for more than one thread.
 #[cfg(feature = "std")]
 pub(crate) fn in_parallel<K: Sync, S: Send>(
+    paths: Paths,
     keys: &[K],
     threads: usize,
     start: impl Fn() -> S + Sync,
@@ -53,15 +57,16 @@ pub(crate) fn in_parallel<K: Sync, S: Send>(
 
     /// Keys of one run. Fewer than two runs are done before a thread has started.
     const RUN: usize = 1 << 14;
-    let threads = threads.min(keys.len() / (2 * RUN));
+    let run = paths.run_keys(RUN);
+    let threads = threads.min(keys.len() / (2 * run));
     if threads < 2 {
         return None;
     }
     let next = AtomicUsize::new(0);
     let thread = || {
         let mut state = start();
-        while let Some(rest @ [_, ..]) = keys.get(next.fetch_add(RUN, Ordering::Relaxed)..) {
-            work(&mut state, &rest[..rest.len().min(RUN)]);
+        while let Some(rest @ [_, ..]) = keys.get(next.fetch_add(run, Ordering::Relaxed)..) {
+            work(&mut state, &rest[..rest.len().min(run)]);
         }
         state
     };

@@ -345,6 +345,10 @@ impl AnyFilter for Excepted {
     fn family(&self) -> &'static Family {
         self.filter.family()
     }
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: crate::paths::Paths) {
+        self.filter.set_paths(paths);
+    }
     fn rule(&self) -> Option<&'static str> {
         self.filter.rule()
     }

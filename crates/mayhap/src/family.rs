@@ -9,6 +9,8 @@ use crate::bits::Bytes;
 use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
 use crate::hash::{Digest, Hashing, Secret};
 use crate::math::AreaRates;
+#[cfg(feature = "internals")]
+use crate::paths::Paths;
 use crate::shards::DigestShards;
 use crate::spec::{CountingRule, Layout, Plan, Spec};
 use crate::traits::{
@@ -127,6 +129,13 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
     /// Can it be made smaller?
     fn as_fold(&self) -> Option<&dyn Fold> {
         None
+    }
+
+    /// Takes these loops from now on, if it has several: for tests.
+    #[cfg(feature = "internals")]
+    #[doc(hidden)]
+    fn set_paths(&mut self, paths: Paths) {
+        let _ = paths;
     }
 
     /// Asks for many keys by their bytes; appends one answer each.

@@ -80,11 +80,15 @@ pub mod exceptions;
 pub mod family;
 pub mod filters;
 pub mod hash;
+#[cfg(feature = "internals")]
+#[doc(hidden)]
+pub mod internals;
 #[cfg(feature = "std")]
 pub mod interop;
 #[doc(hidden)]
 pub mod limit;
 pub mod math;
+mod paths;
 pub mod probing;
 pub mod registry;
 mod retrieval;

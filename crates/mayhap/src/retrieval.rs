@@ -24,6 +24,7 @@ use crate::batch;
 use crate::bits::{GrowingWords, Words};
 use crate::error::{BuildError, DecodeError, SpecError};
 use crate::math;
+use crate::paths::Paths;
 use crate::probing::{PHI, reduce};
 use crate::shards::shard_of;
 use crate::simd::{self, ColumnWork, Parities, Ranks, Work, with_parities, with_ranks};
@@ -63,6 +64,7 @@ pub(crate) struct Shape {
     pub(crate) columns: u32,
     /// The share of the blocks that have one more, in parts of 2^32.
     pub(crate) more: u32,
+    pub(crate) paths: Paths,
 }
 
 impl Shape {
@@ -242,9 +244,18 @@ impl Retrieval {
         should: impl Should,
         hits: &mut [bool],
     ) {
+        let paths = self.shape.paths;
         match self.shape.row_bits {
-            64 => with_parities(Batch::<false, K, _, _> { retrieval: self, words, keys, hash, should, hits }),
-            _ => with_parities(Batch::<true, K, _, _> { retrieval: self, words, keys, hash, should, hits }),
+            64 => {
+                with_parities(
+                    paths,
+                    Batch::<false, K, _, _> { retrieval: self, words, keys, hash, should, hits },
+                );
+            }
+            _ => with_parities(
+                paths,
+                Batch::<true, K, _, _> { retrieval: self, words, keys, hash, should, hits },
+            ),
         }
     }
 
@@ -252,8 +263,8 @@ impl Retrieval {
     #[inline]
     pub(crate) fn ask_one(&self, words: &[u64], half: u64, should: impl Should) -> bool {
         match self.shape.row_bits {
-            64 => with_parities(One::<false, _> { retrieval: self, words, half, should }),
-            _ => with_parities(One::<true, _> { retrieval: self, words, half, should }),
+            64 => with_parities(self.shape.paths, One::<false, _> { retrieval: self, words, half, should }),
+            _ => with_parities(self.shape.paths, One::<true, _> { retrieval: self, words, half, should }),
         }
     }
 
@@ -266,7 +277,7 @@ impl Retrieval {
 
     /// The rate of absent keys, if those of the set have their fingerprints.
     pub(crate) fn fpr(&self) -> f64 {
-        let Shape { row_bits, columns, more } = self.shape;
+        let Shape { row_bits, columns, more, .. } = self.shape;
         let layer = |layer: &Layer| {
             let blocks = (layer.starts + u64::from(row_bits) - 1) / BLOCK;
             math::ribbon_layer_fpr(blocks, row_bits, columns, more)
@@ -419,7 +430,7 @@ impl<const WIDE: bool, S: Should> ColumnWork for One<'_, WIDE, S> {
 }
 
 /// Filters smaller than this stay in the second-level cache, where prefetching costs more than it brings.
-const PREFETCH_FROM_WORDS: usize = 256 * 1024 / 8;
+const PREFETCH_FROM_BYTES: usize = 256 * 1024;
 
 /// Many questions.
 struct Batch<'a, const WIDE: bool, K, H, S> {
@@ -437,7 +448,7 @@ impl<const WIDE: bool, K, H: Fn(&[K], &mut [u64]), S: Should> ColumnWork for Bat
     #[inline(always)]
     fn run(self, by: impl Parities) {
         let (retrieval, mut words) = (self.retrieval, self.words);
-        let far = words.len() >= PREFETCH_FROM_WORDS;
+        let far = retrieval.shape.paths.is_far(size_of_val(words), PREFETCH_FROM_BYTES);
         let find = |keys: &[K], spots: &mut [Spot]| {
             let mut halves = [0; batch::BATCH];
             let halves = &mut halves[..keys.len()];
@@ -553,7 +564,7 @@ impl Solved {
         words.resize(words.len() + Retrieval::padding(shape) + DIRECTORY_WORDS, 0);
         let (layers, _) = self.plan.laid_out(shape, 0);
         let work = Retain { shape, layers: &layers, words: &words, bits, should, halves };
-        with_parities(work);
+        with_parities(shape.paths, work);
     }
 }
 
@@ -823,7 +834,10 @@ fn bumping_layer<E: Equation, R: Row>(
             }
         }
     }
-    with_ranks(Substitution { system: &system, shape: *shape, layer: &layer, words: &mut words });
+    with_ranks(
+        shape.paths,
+        Substitution { system: &system, shape: *shape, layer: &layer, words: &mut words },
+    );
     Ok(((seed, blocks), words, bumped))
 }
 
@@ -849,7 +863,10 @@ fn last_layer<E: Equation, R: Row>(
         });
         if fits {
             let mut words = zeroed(end)?;
-            with_ranks(Substitution { system: &system, shape: *shape, layer: &layer, words: &mut words });
+            with_ranks(
+                shape.paths,
+                Substitution { system: &system, shape: *shape, layer: &layer, words: &mut words },
+            );
             return Ok(((seed, blocks), words));
         }
     }
@@ -879,7 +896,8 @@ mod tests {
     /// RIB-1: the last layer is a plain ribbon. 5% more slots are enough for 100,000 keys with rows of 128 bits.
     #[test]
     fn rib_1_a_plain_ribbon_is_solved_within_three_seeds() {
-        let (shape, keys) = (Shape { row_bits: 128, columns: 8, more: 0 }, halves(100_000));
+        let (shape, keys) =
+            (Shape { row_bits: 128, columns: 8, more: 0, paths: Paths::default() }, halves(100_000));
         let ((seed, blocks), words) = last_layer::<u64, u128>(&shape, &keys, 0, 0).unwrap();
         let tries = (0..3).position(|attempt| seed == seed_of(0, attempt));
         let tries = tries.expect("one of three seeds") as u64;
@@ -890,7 +908,7 @@ mod tests {
         let (retrieval, words) = joined.finish().unwrap();
         for &half in &keys {
             let spot = retrieval.spot::<true>(words.as_slice(), half);
-            let (value, _) = with_parities(Value::<true>(&spot, words.as_slice())).unwrap();
+            let (value, _) = with_parities(Paths::default(), Value::<true>(&spot, words.as_slice())).unwrap();
             assert_eq!(value as u32 & 0xff, half.value(spot.hash) & 0xff);
         }
     }
@@ -900,7 +918,7 @@ mod tests {
     fn rib_3_a_layer_bumps_one_key_in_thirty() {
         let keys = halves(200_000);
         for row_bits in [64, 128] {
-            let shape = Shape { row_bits, columns: 8, more: 0 };
+            let shape = Shape { row_bits, columns: 8, more: 0, paths: Paths::default() };
             let bumped = match row_bits {
                 64 => bumping_layer::<u64, u64>(&shape, keys.clone(), 0, 0).unwrap().2,
                 _ => bumping_layer::<u64, u128>(&shape, keys.clone(), 0, 0).unwrap().2,
@@ -916,7 +934,7 @@ mod tests {
         for (keys, row_bits) in
             [(2500, 64), (2500, 128), (5000, 64), (5000, 128), (20_000, 64), (20_000, 128)]
         {
-            let shape = Shape { row_bits, columns: 7, more: 0 };
+            let shape = Shape { row_bits, columns: 7, more: 0, paths: Paths::default() };
             let bumped = |seed: u64| {
                 let mut halves: Vec<u64> =
                     (0..keys).map(|i: u64| Hashing::Xxh3 { seed }.digest_of(i).a).collect();

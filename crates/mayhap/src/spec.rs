@@ -8,6 +8,7 @@ use crate::error::SpecError;
 use crate::filters::table::Shape;
 use crate::hash::Hashing;
 use crate::math::{self, BlockShape, MAX_PROBES, ProbesRule, WINDOWED_GENERATIONS};
+use crate::paths::Paths;
 
 /// The most keys that a filter may be planned for: 2^48, 281 million million.
 pub const MAX_CAPACITY: u64 = 1 << 48;
@@ -49,6 +50,8 @@ pub struct Spec {
     doublings: Option<u32>,
     others: Option<u64>,
     hashing: Hashing,
+    /// Which loops the filter takes; asked for by tests.
+    pub(crate) paths: Paths,
 }
 
 /// How a blocked filter or a cuckoo filter is laid out.

@@ -5,6 +5,7 @@
 
 use super::cells::{Cells, place, read_bits, write_bits};
 use super::words::{OutOfMemory, Words};
+use crate::paths::Paths;
 use crate::simd;
 
 /// Cells of a bucket.
@@ -209,8 +210,8 @@ impl<'a> BucketsRef<'a> {
 
     /// Whether each of several keys has a cell in one of its buckets, as by [`any`](BucketsRef::any).
     #[inline(always)]
-    pub(crate) fn any_each(&self, places: &[FourPlaces], hits: &mut [bool]) {
-        if simd::any_of_four(self.words, &self.lanes, places, hits) {
+    pub(crate) fn any_each(&self, paths: Paths, places: &[FourPlaces], hits: &mut [bool]) {
+        if simd::any_of_four(paths, self.words, &self.lanes, places, hits) {
             return;
         }
         for (hit, places) in hits.iter_mut().zip(places) {
@@ -465,7 +466,7 @@ mod tests {
                 places.buckets[step as usize % 4] = bucket;
                 places.remainders[(step as usize + 1) % 4] ^= 1;
                 let mut hits = [false; 3];
-                view.view().any_each(&[places; 3], &mut hits);
+                view.view().any_each(Paths::default(), &[places; 3], &mut hits);
                 let hit = view.view().any(&places.buckets, &places.remainders);
                 assert_eq!(hits, [hit; 3], "{shape:?}");
                 assert!(hit || found.is_none());

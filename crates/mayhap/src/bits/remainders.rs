@@ -142,16 +142,24 @@ mod tests {
                     assert!(shape.iter(&line).eq(held[..count as usize].iter().copied()));
                     for &other in &held[count as usize..] {
                         let is_in = held[..count as usize].contains(&other);
-                        assert_eq!(with_lines(Has(shape, &line, other)), is_in, "{bits} bits, {count}");
+                        assert_eq!(
+                            with_lines(crate::paths::Paths::default(), Has(shape, &line, other)),
+                            is_in,
+                            "{bits} bits, {count}"
+                        );
                     }
                     shape.push(&mut line, count, held[count as usize]);
-                    assert!(held[..=count as usize].iter().all(|&r| with_lines(Has(shape, &line, r))));
+                    assert!(
+                        held[..=count as usize]
+                            .iter()
+                            .all(|&r| with_lines(crate::paths::Paths::default(), Has(shape, &line, r)))
+                    );
                 }
                 // One that differs in its highest or lowest bit only.
                 for flip in [1, 1 << (bits - 1)] {
                     let other = held[shape.slots() as usize - 1] ^ flip;
                     let is_in = held[..shape.slots() as usize].contains(&other);
-                    assert_eq!(with_lines(Has(shape, &line, other)), is_in);
+                    assert_eq!(with_lines(crate::paths::Paths::default(), Has(shape, &line, other)), is_in);
                 }
             }
         }
@@ -173,7 +181,7 @@ mod tests {
                 bit < 5 * 32 || (14 * 32..14 * 32 + 5 * 4).contains(&bit) || [509, 511].contains(&bit);
             assert!(noticed != within, "bit {bit}");
             assert!(shape.iter(&damaged).count() <= 14);
-            with_lines(Has(shape, &damaged, 3));
+            with_lines(crate::paths::Paths::default(), Has(shape, &damaged, 3));
         }
         assert!(!shape.is_whole(&[u64::MAX; 8], 36));
         assert!(!shape.is_whole(&line, 33));

@@ -1104,13 +1104,10 @@ mod tests {
                         _ => (quotient, number),
                     };
                     let known = list.binary_search(&item);
-                    let changed = with_ranks(Change {
-                        runs,
-                        words: &mut words,
-                        quotient: item.0,
-                        number: item.1,
-                        is_insert,
-                    });
+                    let changed = with_ranks(
+                        crate::paths::Paths::default(),
+                        Change { runs, words: &mut words, quotient: item.0, number: item.1, is_insert },
+                    );
                     match known {
                         Ok(at) | Err(at) if is_insert => list.insert(at, item),
                         Ok(at) => drop(list.remove(at)),
@@ -1133,13 +1130,16 @@ mod tests {
                                 q == quotient && number >> length >> 1 == asked >> length >> 1
                             };
                             assert_eq!(
-                                with_ranks(Ask(runs, &words, quotient, asked)),
+                                with_ranks(
+                                    crate::paths::Paths::default(),
+                                    Ask(runs, &words, quotient, asked)
+                                ),
                                 list.iter().any(is_first)
                             );
                         }
                         // The same words, however they came about.
                         let mut again = vec![0; words.len()];
-                        with_ranks(Refill(runs, &list, &mut again));
+                        with_ranks(crate::paths::Paths::default(), Refill(runs, &list, &mut again));
                         assert!(again == words, "{blocks} blocks, {width} bits, step {step}");
                     }
                 }
@@ -1154,7 +1154,10 @@ mod tests {
         let mut words = vec![0; runs.words() as usize];
         for _ in 0..170 {
             let (quotient, number) = (dice.below(192), 1 + dice.below(100));
-            with_ranks(Change { runs, words: &mut words, quotient, number, is_insert: true });
+            with_ranks(
+                crate::paths::Paths::default(),
+                Change { runs, words: &mut words, quotient, number, is_insert: true },
+            );
         }
         for bit in 0..words.len() * 64 {
             let mut damaged = words.clone();
@@ -1175,7 +1178,7 @@ mod tests {
                         runs_any(self.0, ranks, self.1, spot, 91)
                     }
                 }
-                sum += u64::from(with_ranks(Look(runs, &damaged, quotient)));
+                sum += u64::from(with_ranks(crate::paths::Paths::default(), Look(runs, &damaged, quotient)));
             }
             assert!(sum <= 192);
         }

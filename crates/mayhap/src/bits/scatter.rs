@@ -8,12 +8,16 @@
 use alloc::vec::Vec;
 
 use super::words::words_for;
+use crate::paths::Paths;
 
 /// Bits of a region: 2 to the power of this, 256 KiB, half of a common second-level cache.
 const SHIFT: u32 = 21;
 
 /// Words of a region.
-pub(crate) const REGION_WORDS: usize = 1 << (SHIFT - 6);
+#[inline(always)]
+pub(crate) fn region_words(paths: Paths) -> usize {
+    1 << (paths.region_shift(SHIFT) - 6)
+}
 
 /// Positions that wait to be set.
 pub(crate) struct Scatter {
@@ -23,27 +27,28 @@ pub(crate) struct Scatter {
     room: usize,
     /// Where the next position of each region goes.
     ends: Vec<usize>,
+    paths: Paths,
 }
 
 impl Scatter {
     /// Whether a filter of so many bits is large enough for this to pay, if several threads fill it.
     #[cfg(feature = "std")]
-    pub(crate) fn pays(bits: u64) -> bool {
-        bits >> SHIFT >= 8
+    pub(crate) fn pays(paths: Paths, bits: u64) -> bool {
+        bits >> paths.region_shift(SHIFT) >= 8
     }
 
     /// For positions below `bits`. The memory is a quarter of that of the bits, within bounds: with less a region
     /// would be fetched for too few positions. `None` if it is not granted.
-    pub(crate) fn new(bits: u64) -> Option<Self> {
-        let regions = (words_for(bits) as usize).div_ceil(REGION_WORDS);
-        let bytes = (bits / 32).clamp(4 << 20, 64 << 20) as usize;
+    pub(crate) fn new(paths: Paths, bits: u64) -> Option<Self> {
+        let regions = (words_for(bits) as usize).div_ceil(region_words(paths));
+        let bytes = paths.gather_bytes((bits / 32).clamp(4 << 20, 64 << 20) as usize);
         let room = 1 << (bytes / 4 / regions).max(64).ilog2();
         let (mut positions, mut ends) = (Vec::new(), Vec::new());
         positions.try_reserve_exact(regions * room).ok()?;
         ends.try_reserve_exact(regions).ok()?;
         positions.resize(regions * room, 0);
         ends.extend((0..regions).map(|region| region * room));
-        Some(Self { positions, room, ends })
+        Some(Self { positions, room, ends, paths })
     }
 
     /// Takes a position; calls `full` with a region and all that waits there, if that is as much as there is room
@@ -53,7 +58,7 @@ impl Scatter {
     /// If the position is not below the bits that this was made for.
     #[inline(always)]
     pub(crate) fn push(&mut self, position: u64, full: impl FnOnce(usize, &[u32])) {
-        let region = (position >> SHIFT) as usize;
+        let region = (position >> self.paths.region_shift(SHIFT)) as usize;
         let end = &mut self.ends[region];
         self.positions[*end] = position as u32;
         *end += 1;
@@ -76,10 +81,10 @@ impl Scatter {
 }
 
 /// Sets bits of a region, and says how many were not set before.
-pub(crate) fn set_in_region(words: &mut [u64], positions: &[u32]) -> u64 {
+pub(crate) fn set_in_region(paths: Paths, words: &mut [u64], positions: &[u32]) -> u64 {
     /// Enough to hide a miss.
     const AHEAD: usize = 64;
-    let place = |position: u32| position as usize / 64 % REGION_WORDS;
+    let place = |position: u32| position as usize / 64 % region_words(paths);
     let mut set_before = 0;
     for (i, &position) in positions.iter().enumerate() {
         // The last ones ask for what is there already.
@@ -100,14 +105,15 @@ mod tests {
     #[test]
     fn what_is_scattered_is_set_once() {
         let bits = 9 * (1 << SHIFT) + 77;
-        let mut scatter = Scatter::new(bits).unwrap();
+        let paths = Paths::default();
+        let mut scatter = Scatter::new(paths, bits).unwrap();
         let mut plain = alloc::vec![0u64; words_for(bits) as usize];
         let mut words = plain.clone();
         let mut fresh = 0;
         let mut set = |region: usize, positions: &[u32]| {
-            let from = region * REGION_WORDS;
-            let end = words.len().min(from + REGION_WORDS);
-            fresh += set_in_region(&mut words[from..end], positions);
+            let from = region * region_words(paths);
+            let end = words.len().min(from + region_words(paths));
+            fresh += set_in_region(paths, &mut words[from..end], positions);
         };
         // More than there is room for, and the ends.
         let random = (0..3_000_000u64).map(|i| reduce(Hashing::default().digest_of(i).a, bits));

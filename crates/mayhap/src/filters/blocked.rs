@@ -51,6 +51,7 @@ use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math::{self, BlockShape};
+use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
 use crate::simd::{self, Part, Single};
 use crate::spec::{BLOCK_SHAPES, BlockedSize, Layout, MAX_BITS, Plan, Spec, blocked_rate};
@@ -109,6 +110,7 @@ pub struct Blocked {
     words: Words,
     size: BlockedSize,
     hashing: Hashing,
+    paths: Paths,
     /// Insert calls; unknown after a merge or an interrupted update.
     inserted: Option<u64>,
     /// Set bits, if somebody has counted them since the last change: inserting a line at a time does not.
@@ -140,8 +142,8 @@ impl Blocked {
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
         let (size, hashing) = (spec.blocked()?, spec.hashed()?);
         let words = Words::zeroed(words_of(&size))?;
-        let single = simd::single(size.shape);
-        Ok(Self { words, size, hashing, inserted: Some(0), ones: Some(0), single })
+        let (paths, single) = (spec.paths, simd::single(spec.paths, size.shape));
+        Ok(Self { words, size, hashing, paths, inserted: Some(0), ones: Some(0), single })
     }
 
     /// Inserts a key.
@@ -207,7 +209,7 @@ impl Blocked {
         let nothing = Self { words: Words::default(), ..*self };
         let parts = PartedBlocked::of(core::mem::replace(self, nothing));
         let hashing = self.hashing;
-        let hashed = in_parallel(keys, threads, Vec::new, |halves, keys| {
+        let hashed = in_parallel(self.paths, keys, threads, Vec::new, |halves, keys| {
             halves.resize(keys.len(), 0);
             K::halves(keys, &hashing, halves);
             parts.insert(halves);
@@ -224,7 +226,14 @@ impl Blocked {
     fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [u64]), hits: &mut Vec<bool>) {
         let start = hits.len();
         hits.resize(start + keys.len(), false);
-        simd::contains_all(self.words.as_slice(), self.size.shape, keys, hash, &mut hits[start..]);
+        simd::contains_all(
+            self.paths,
+            self.words.as_slice(),
+            self.size.shape,
+            keys,
+            hash,
+            &mut hits[start..],
+        );
     }
 
     #[inline(always)]
@@ -232,7 +241,7 @@ impl Blocked {
         self.ones = None;
         self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
         let whole = Part { first: 0, total: self.size.blocks };
-        simd::insert_all(self.words.as_mut_slice(), whole, self.size.shape, keys, hash, told);
+        simd::insert_all(self.paths, self.words.as_mut_slice(), whole, self.size.shape, keys, hash, told);
     }
 
     /// The same, telling of each key whether it was new.
@@ -445,8 +454,9 @@ impl Blocked {
         }
         let fpr = blocked_rate((shape, capacity, blocks));
         let size = BlockedSize { capacity, blocks, shape, fpr_asked, fpr };
-        let single = simd::single(size.shape);
-        Ok(Self { words, size, hashing, inserted: frame.header.inserted, ones, single })
+        let (paths, inserted) = (Paths::default(), frame.header.inserted);
+        let single = simd::single(paths, size.shape);
+        Ok(Self { words, size, hashing, paths, inserted, ones, single })
     }
 }
 
@@ -502,6 +512,11 @@ impl Intersect for Blocked {
 impl AnyFilter for Blocked {
     fn family(&self) -> &'static Family {
         &FAMILY
+    }
+
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: Paths) {
+        (self.single, self.paths) = (simd::single(paths, self.size.shape), paths);
     }
 
     fn layout(&self) -> Option<Layout> {
@@ -615,7 +630,7 @@ impl PartedBlocked {
         let BlockedSize { blocks: total, shape, .. } = self.filter.size;
         let first = (part as u64) << self.shift;
         self.parts.with(part, |words| {
-            simd::insert_all(words, Part { first, total }, shape, halves, copy, |_| {});
+            simd::insert_all(self.filter.paths, words, Part { first, total }, shape, halves, copy, |_| {});
         });
     }
 
@@ -651,6 +666,7 @@ pub struct AtomicBlocked {
     words: AtomicWords,
     size: BlockedSize,
     hashing: Hashing,
+    paths: Paths,
     inserted: AtomicU64,
 }
 
@@ -670,7 +686,7 @@ impl AtomicBlocked {
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
         let (size, hashing) = (spec.blocked()?, spec.hashed()?);
         let words = AtomicWords::zeroed(words_of(&size))?;
-        Ok(Self { words, size, hashing, inserted: AtomicU64::new(0) })
+        Ok(Self { words, size, hashing, paths: spec.paths, inserted: AtomicU64::new(0) })
     }
 
     /// Inserts a key.
@@ -719,9 +735,9 @@ impl AtomicBlocked {
     #[must_use]
     pub fn into_blocked(self) -> Blocked {
         let inserted = Some(self.inserted.into_inner());
-        let (size, hashing) = (self.size, self.hashing);
-        let single = simd::single(size.shape);
-        Blocked { words: self.words.into(), size, hashing, inserted, ones: None, single }
+        let (size, hashing, paths) = (self.size, self.hashing, self.paths);
+        let single = simd::single(paths, size.shape);
+        Blocked { words: self.words.into(), size, hashing, paths, inserted, ones: None, single }
     }
 }
 

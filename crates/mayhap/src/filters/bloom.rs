@@ -41,13 +41,14 @@ use crate::batch::{copy, pipeline};
 #[cfg(feature = "std")]
 use crate::bits::Parts;
 use crate::bits::{
-    AtomicWords, Bytes, OutOfMemory, OutOfRange, REGION_WORDS, Scatter, Words, resized, set_in_region,
+    AtomicWords, Bytes, OutOfMemory, OutOfRange, Scatter, Words, region_words, resized, set_in_region,
     words_for,
 };
 use crate::error::{DecodeError, Error, FoldError, Full, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::paths::Paths;
 use crate::probing::{Positions, Probing, positions};
 use crate::simd::prefetch;
 use crate::simd::probes::{self, Single};
@@ -89,7 +90,7 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
 /// are no locks.
 fn shared(spec: &Spec) -> Result<Box<dyn SharedInsert>, SpecError> {
     #[cfg(feature = "std")]
-    return Ok(if Scatter::pays(spec.bloom()?.bits) {
+    return Ok(if Scatter::pays(spec.paths, spec.bloom()?.bits) {
         Box::new(ScatteredBloom::of(Bloom::from_spec(spec)?))
     } else {
         Box::new(PrivateBlooms::from_spec(spec)?)
@@ -100,7 +101,7 @@ fn shared(spec: &Spec) -> Result<Box<dyn SharedInsert>, SpecError> {
 
 /// One thread gathers bits by region from here on: 32 MiB. In filters of 12 MiB that took as long as prefetching or
 /// longer; in filters of 60 MiB two thirds of the time.
-const GATHER_FROM_BITS: u64 = 32 << 23;
+const GATHER_FROM_BYTES: usize = 32 << 20;
 
 /// A classic Bloom filter.
 #[derive(Clone, Debug)]
@@ -115,6 +116,7 @@ pub struct Bloom {
     ones: Option<u64>,
     /// For keys that come one by one.
     single: Single,
+    paths: Paths,
 }
 
 /// Two filters are equal if they give the same answer to every key: same size, hashing and bits.
@@ -148,7 +150,12 @@ impl Bloom {
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
         let (size, hashing) = (spec.bloom()?, spec.hashed()?);
         let words = Words::zeroed(words_for(size.bits))?;
-        Ok(Self::of(words, size, hashing, Some(0), Some(0)))
+        Ok(Self::of(words, size, hashing, Some(0), Some(0)).taking(spec.paths))
+    }
+
+    /// The same filter, which takes these loops.
+    pub(super) fn taking(self, paths: Paths) -> Self {
+        Self { single: Single::of(self.size.probes, paths), paths, ..self }
     }
 
     /// A filter over words that exist already: bit `i` is bit `i % 64` of word `i / 64`.
@@ -173,7 +180,8 @@ impl Bloom {
         inserted: Option<u64>,
         ones: Option<u64>,
     ) -> Self {
-        Self { words, size, hashing, inserted, ones, single: Single::of(size.probes) }
+        let paths = Paths::default();
+        Self { words, size, hashing, inserted, ones, single: Single::of(size.probes, paths), paths }
     }
 
     /// Inserts a key.
@@ -229,9 +237,9 @@ impl Bloom {
     /// again are gathered by the region of their bits; the memory for that is a quarter of the filter's and 64 MiB
     /// at most.
     pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
-        let (hashing, BloomSize { bits, probes, .. }) = (self.hashing, self.size);
+        let (hashing, paths, BloomSize { bits, probes, .. }) = (self.hashing, self.paths, self.size);
         let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
-        if !probes::is_far(self.words.as_slice()) {
+        if !probes::is_far(paths, self.words.as_slice()) {
             // As for single keys: what is not waiting for memory does not count what it sets.
             self.ones = None;
             self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
@@ -251,13 +259,13 @@ impl Bloom {
         }
         // Worth it alone if the bits are beyond every cache, and each of their lines is written twice on average.
         let written = (keys.len() as u64).saturating_mul(u64::from(probes));
-        let scatter =
-            if bits >= GATHER_FROM_BITS && written / 2 >= bits / 512 { Scatter::new(bits) } else { None };
+        let gathers = bits / 8 >= paths.gather_from_bytes(GATHER_FROM_BYTES) as u64;
+        let scatter = if gathers && written / 2 >= bits / 512 { Scatter::new(paths, bits) } else { None };
         let Some(mut scatter) = scatter else { return self.put_all(keys, hash, |_| {}) };
         let (words, mut fresh) = (self.words.as_mut_slice(), 0);
         let mut set = |region: usize, positions: &[u32]| {
-            let words = &mut words[region * REGION_WORDS..];
-            fresh += set_in_region(words, positions);
+            let words = &mut words[region * region_words(paths)..];
+            fresh += set_in_region(paths, words, positions);
         };
         pipeline(
             &mut scatter,
@@ -300,14 +308,14 @@ impl Bloom {
         }
         let nothing = Self { words: Words::default(), ..*self };
         let whole = core::mem::replace(self, nothing);
-        let panic = if Scatter::pays(whole.size.bits) {
+        let panic = if Scatter::pays(whole.paths, whole.size.bits) {
             let shared = ScatteredBloom::of(whole);
-            let panic = fill(&shared, keys, threads);
+            let panic = fill(self.paths, &shared, keys, threads);
             *self = shared.joined();
             panic
         } else {
             let shared = PrivateBlooms::of(whole);
-            let panic = fill(&shared, keys, threads);
+            let panic = fill(self.paths, &shared, keys, threads);
             *self = shared.joined();
             panic
         };
@@ -323,7 +331,7 @@ impl Bloom {
         let start = hits.len();
         hits.resize(start + keys.len(), false);
         let (words, bits) = (self.words.as_slice(), self.size.bits);
-        probes::contains_all(words, bits, self.single, keys, hash, &mut hits[start..]);
+        probes::contains_all(self.paths, words, bits, self.single, keys, hash, &mut hits[start..]);
     }
 
     #[inline(always)]
@@ -335,7 +343,7 @@ impl Bloom {
     ) {
         let BloomSize { bits, probes, .. } = self.size;
         let mut set = 0;
-        probes::insert_all(self.words.as_mut_slice(), bits, probes, keys, hash, |fresh| {
+        probes::insert_all(self.paths, self.words.as_mut_slice(), bits, probes, keys, hash, |fresh| {
             set += u64::from(fresh);
             told(Insertion::new_if(fresh > 0));
         });
@@ -537,7 +545,7 @@ impl Bloom {
             self.words = words;
         }
         (self.size, self.ones) = (BloomSize { capacity, bits, probes, fpr_asked, fpr }, Some(ones));
-        self.single = Single::of(probes);
+        self.single = Single::of(probes, self.paths);
         self.inserted = None;
         Ok(())
     }
@@ -584,7 +592,7 @@ impl Bloom {
         let capacity = fits.clamp(1, capacity.max(1));
         let fpr = math::bloom_fpr_of_any_size(bits, capacity, probes);
         let (size, ones) = (BloomSize { capacity, bits, probes, fpr_asked, fpr }, words.count_ones());
-        Ok(Self::of(words, size, self.hashing, self.inserted, Some(ones)))
+        Ok(Self::of(words, size, self.hashing, self.inserted, Some(ones)).taking(self.paths))
     }
 
     /// The smallest [fold](Bloom::fold) whose rate is at most this, from its own fill and with one key at
@@ -607,7 +615,7 @@ impl Bloom {
             now.max(math::bloom_fpr_of_any_size(bits, 1, probes))
         };
         let fits = |bits, ones| rate(bits, ones) <= asked;
-        let factor = largest_fold(self.words.as_slice(), bits, self.ones(), &fits)?;
+        let factor = largest_fold(self.paths, self.words.as_slice(), bits, self.ones(), &fits)?;
         if factor == 1 {
             let least = self.fold(math::prime_factors(bits).first().copied().unwrap_or(1))?;
             let (factor, fpr) = (bits / least.size.bits, rate(least.size.bits, least.ones()));
@@ -763,6 +771,7 @@ fn folded(words: &[u64], bits: u64, factor: u64) -> Result<Words, FoldError> {
 /// past every multiple of those that did not. In a large filter a sample refuses what clearly does not
 /// fit: 1.1 GiB with 2e7 keys, folded by 48, took 3.6 s with it and 26 s without, on one core.
 fn largest_fold(
+    paths: Paths,
     words: &[u64],
     bits: u64,
     ones: u64,
@@ -776,7 +785,7 @@ fn largest_fold(
     for &factor in lower.iter().rev().chain(upper) {
         if factor > largest && !refused.iter().any(|&other| factor.is_multiple_of(other)) {
             let to = bits / factor;
-            if fits(to, least_ones(words, bits, factor)?)
+            if fits(to, least_ones(paths, words, bits, factor)?)
                 && fits(to, folded(words, bits, factor)?.count_ones())
             {
                 largest = factor;
@@ -791,16 +800,17 @@ fn largest_fold(
 /// A number of ones that a fold will almost certainly have, from the first words of a large filter: 8
 /// standard deviations below what those say. (Bits of keys are the same everywhere. Who crafts a file that
 /// is full in front and empty behind gets a fold that is larger than it had to be.)
-fn least_ones(words: &[u64], bits: u64, factor: u64) -> Result<u64, FoldError> {
+fn least_ones(paths: Paths, words: &[u64], bits: u64, factor: u64) -> Result<u64, FoldError> {
     /// 8 MiB: so many bits tell a share of ones to 4 digits.
     const SAMPLE: usize = 1 << 20;
-    if words.len() <= 2 * SAMPLE {
+    let words_looked_at = paths.sample_words(SAMPLE);
+    if words.len() <= 2 * words_looked_at {
         return Ok(0);
     }
-    let sample = folded(&words[..SAMPLE], bits, factor)?;
-    let ends = (SAMPLE as u64).div_ceil(factor) as usize;
+    let sample = folded(&words[..words_looked_at], bits, factor)?;
+    let ends = (words_looked_at as u64).div_ceil(factor) as usize;
     let ones: u64 = sample.as_slice()[..ends].iter().map(|word| u64::from(word.count_ones())).sum();
-    let of = SAMPLE as f64 * 64.0 / factor as f64;
+    let of = words_looked_at as f64 * 64.0 / factor as f64;
     let share = (ones as f64 / of).min(1.0);
     let least = share - 8.0 * libm::sqrt(share * (1.0 - share) / of) - 1.0 / of;
     Ok((least * (bits / factor) as f64) as u64)
@@ -909,6 +919,11 @@ impl AnyFilter for Bloom {
         Ok(())
     }
 
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: Paths) {
+        (self.single, self.paths) = (Single::of(self.size.probes, paths), paths);
+    }
+
     fn as_insert(&mut self) -> Option<&mut dyn Insert> {
         Some(self)
     }
@@ -976,6 +991,7 @@ pub struct AtomicBloom {
     /// Insert calls, and whether they are known at all.
     inserted: AtomicU64,
     counted: bool,
+    paths: Paths,
 }
 
 impl AtomicBloom {
@@ -994,7 +1010,7 @@ impl AtomicBloom {
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
         let (size, hashing) = (spec.bloom()?, spec.hashed()?);
         let words = AtomicWords::zeroed(words_for(size.bits))?;
-        Ok(Self { words, size, hashing, inserted: AtomicU64::new(0), counted: true })
+        Ok(Self { words, size, hashing, inserted: AtomicU64::new(0), counted: true, paths: spec.paths })
     }
 
     /// Inserts a key.
@@ -1019,7 +1035,7 @@ impl AtomicBloom {
         let ahead = |_: &(), digest: Digest| {
             positions(digest, probes, bits).for_each(|position| prefetch(words, (position / 64) as usize));
         };
-        let far = probes::is_far(words);
+        let far = probes::is_far(self.paths, words);
         pipeline(&mut (), digests, copy, far, ahead, |(), digests| {
             digests.iter().for_each(|&digest| {
                 self.set(digest);
@@ -1046,15 +1062,15 @@ impl AtomicBloom {
     #[must_use]
     pub fn into_bloom(self) -> Bloom {
         let inserted = self.counted.then(|| self.inserted.into_inner());
-        Bloom::of(self.words.into(), self.size, self.hashing, inserted, None)
+        Bloom::of(self.words.into(), self.size, self.hashing, inserted, None).taking(self.paths)
     }
 }
 
 impl From<Bloom> for AtomicBloom {
     fn from(bloom: Bloom) -> Self {
-        let Bloom { words, size, hashing, inserted, .. } = bloom;
+        let Bloom { words, size, hashing, inserted, paths, .. } = bloom;
         let counted = inserted.is_some();
-        Self { words: words.into(), size, hashing, inserted: inserted.unwrap_or(0).into(), counted }
+        Self { words: words.into(), size, hashing, inserted: inserted.unwrap_or(0).into(), counted, paths }
     }
 }
 
@@ -1075,6 +1091,7 @@ impl SharedInsert for AtomicBloom {
 /// Has threads insert keys into a filter under construction; as [`in_parallel`] says.
 #[cfg(feature = "std")]
 fn fill<K: Key + Sync>(
+    paths: Paths,
     shared: &impl SharedInsert,
     keys: &[K],
     threads: usize,
@@ -1085,7 +1102,7 @@ fn fill<K: Key + Sync>(
         K::digests(keys, &hashing, digests);
         shared.insert_batch(digests);
     };
-    in_parallel(keys, threads, Vec::new, work).map(|(_, panic)| panic)
+    in_parallel(paths, keys, threads, Vec::new, work).map(|(_, panic)| panic)
 }
 
 /// Things that threads work with, one at a time each.
@@ -1098,7 +1115,8 @@ impl<T> Pool<T> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Works with an idle one or a new one; if there is no memory for a new one, with the next that becomes idle.
+    /// Works with an idle one or a new one; if there is no memory for a new one, with the next that becomes idle. There must
+    /// be one from the start, or this waits for ever.
     fn with(&self, new: impl Fn() -> Option<T>, work: impl FnOnce(&mut T)) {
         loop {
             let idle = self.idle().pop();
@@ -1120,6 +1138,7 @@ impl<T> Pool<T> {
 struct PrivateBlooms {
     size: BloomSize,
     hashing: Hashing,
+    paths: Paths,
     copies: Pool<Bloom>,
 }
 
@@ -1130,8 +1149,8 @@ impl PrivateBlooms {
     }
 
     fn of(first: Bloom) -> Self {
-        let (size, hashing) = (first.size, first.hashing);
-        Self { size, hashing, copies: Pool(std::sync::Mutex::new(alloc::vec![first])) }
+        let (size, hashing, paths) = (first.size, first.hashing, first.paths);
+        Self { size, hashing, paths, copies: Pool(std::sync::Mutex::new(alloc::vec![first])) }
     }
 
     fn joined(self) -> Bloom {
@@ -1156,7 +1175,7 @@ impl SharedInsert for PrivateBlooms {
     fn insert_batch(&self, digests: &[Digest]) {
         let empty = || {
             let words = Words::zeroed(words_for(self.size.bits)).ok()?;
-            Some(Bloom::of(words, self.size, self.hashing, Some(0), Some(0)))
+            Some(Bloom::of(words, self.size, self.hashing, Some(0), Some(0)).taking(self.paths))
         };
         self.copies.with(empty, |bloom| bloom.put_all(digests, copy, |_| {}));
     }
@@ -1180,13 +1199,13 @@ struct ScatteredBloom {
 #[cfg(feature = "std")]
 impl ScatteredBloom {
     fn of(mut filter: Bloom) -> Self {
-        let regions = Parts::of(core::mem::take(&mut filter.words), REGION_WORDS);
+        let regions = Parts::of(core::mem::take(&mut filter.words), region_words(filter.paths));
         let gathered = Pool(std::sync::Mutex::new(Vec::new()));
         Self { regions, filter, gathered, inserted: AtomicU64::new(0), fresh: AtomicU64::new(0) }
     }
 
     fn set(&self, region: usize, positions: &[u32]) {
-        let fresh = self.regions.with(region, |words| set_in_region(words, positions));
+        let fresh = self.regions.with(region, |words| set_in_region(self.filter.paths, words, positions));
         self.fresh.fetch_add(fresh, Ordering::Relaxed);
     }
 
@@ -1210,16 +1229,19 @@ impl SharedInsert for ScatteredBloom {
 
     fn insert_batch(&self, digests: &[Digest]) {
         let BloomSize { bits, probes, .. } = self.filter.size;
-        self.gathered.with(
-            || Scatter::new(bits),
-            |scatter| {
-                for &digest in digests {
-                    for position in positions(digest, probes, bits) {
-                        scatter.push(position, |region, positions| self.set(region, positions));
-                    }
-                }
-            },
-        );
+        let all = digests.iter().flat_map(|&digest| positions(digest, probes, bits));
+        let idle = self.gathered.idle().pop();
+        match idle.or_else(|| Scatter::new(self.filter.paths, bits)) {
+            Some(mut scatter) => {
+                all.for_each(|position| scatter.push(position, |region, some| self.set(region, some)));
+                self.gathered.idle().push(scatter);
+            }
+            // No memory to gather in, and perhaps no other thread that has some: each position by itself.
+            None => {
+                let words = region_words(self.filter.paths) as u64;
+                all.for_each(|position| self.set((position / 64 / words) as usize, &[position as u32]));
+            }
+        }
         self.inserted.fetch_add(digests.len() as u64, Ordering::Relaxed);
     }
 

@@ -58,6 +58,7 @@ use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, 
 use crate::filters::bloom::Bloom;
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::paths::Paths;
 use crate::probing::{Probing, positions, with_distinct};
 use crate::spec::{CountingSize, MAX_BITS, MAX_CAPACITY, Plan, Spec};
 use crate::traits::{Count, Filter, Insert, Insertion, Merge, Remove};
@@ -101,7 +102,7 @@ fn bits(size: &CountingSize) -> u64 {
 
 /// Filters smaller than this stay in the second-level cache, where prefetching costs more than it
 /// brings.
-const PREFETCH_FROM_WORDS: usize = 256 * 1024 / 8;
+const PREFETCH_FROM_BYTES: usize = 256 * 1024;
 
 /// A counting Bloom filter.
 #[derive(Clone, Debug)]
@@ -109,6 +110,7 @@ pub struct Counting {
     counters: Counters,
     size: CountingSize,
     hashing: Hashing,
+    paths: Paths,
     /// Insert calls; unknown after a merge.
     inserted: Option<u64>,
     /// Counters above 0, kept up to date so that the fill costs nothing to know.
@@ -139,7 +141,7 @@ impl Counting {
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
         let (size, hashing) = (spec.counting()?, spec.hashed()?);
         let counters = Counters::zeroed(size.cells, Width::Fixed(size.counter_bits))?;
-        Ok(Self { counters, size, hashing, inserted: Some(0), occupied: 0 })
+        Ok(Self { counters, size, hashing, paths: spec.paths, inserted: Some(0), occupied: 0 })
     }
 
     /// Inserts a key, once more if it is in.
@@ -223,7 +225,7 @@ impl Counting {
     fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), hits: &mut Vec<bool>) {
         hits.reserve(keys.len());
         let CountingSize { cells, probes, .. } = self.size;
-        read_ahead(self.counters.view(), (cells, probes), keys, hash, |counters, digest| {
+        read_ahead(self.paths, self.counters.view(), (cells, probes), keys, hash, |counters, digest| {
             hits.push(!positions(digest, probes, cells).any(|place| counters.is_zero(place)));
         });
     }
@@ -231,7 +233,7 @@ impl Counting {
     #[inline(always)]
     fn tell<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), counts: &mut Vec<u64>) {
         let CountingSize { cells, probes, .. } = self.size;
-        read_ahead(self.counters.view(), (cells, probes), keys, hash, |counters, digest| {
+        read_ahead(self.paths, self.counters.view(), (cells, probes), keys, hash, |counters, digest| {
             counts.push(counters.least(positions(digest, probes, cells)));
         });
     }
@@ -245,7 +247,7 @@ impl Counting {
     ) {
         let (size, mut fresh) = (self.size, 0);
         let places = (size.cells, size.probes);
-        write_ahead(self.counters.view_mut(), places, keys, hash, |counters, digest| {
+        write_ahead(self.paths, self.counters.view_mut(), places, keys, hash, |counters, digest| {
             let raised = raise(counters, digest, &size);
             fresh += raised;
             told(Insertion::new_if(raised > 0));
@@ -258,11 +260,18 @@ impl Counting {
     fn take_all<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), removed: &mut Vec<bool>) {
         let (size, mut emptied) = (self.size, 0);
         removed.reserve(keys.len());
-        write_ahead(self.counters.view_mut(), (size.cells, size.probes), keys, hash, |counters, digest| {
-            let lowered = lower(counters, digest, &size);
-            emptied += lowered.unwrap_or(0);
-            removed.push(lowered.is_some());
-        });
+        write_ahead(
+            self.paths,
+            self.counters.view_mut(),
+            (size.cells, size.probes),
+            keys,
+            hash,
+            |counters, digest| {
+                let lowered = lower(counters, digest, &size);
+                emptied += lowered.unwrap_or(0);
+                removed.push(lowered.is_some());
+            },
+        );
         self.lost(emptied);
     }
 
@@ -297,7 +306,7 @@ impl Counting {
             let set = (start..cells.min(start + 64)).filter(|&place| !counters.is_zero(place));
             *word = set.map(|place| 1 << (place - start)).sum();
         }
-        Ok(Bloom::of(words, size, self.hashing, None, None))
+        Ok(Bloom::of(words, size, self.hashing, None, None).taking(self.paths))
     }
 
     /// The number of counters.
@@ -477,7 +486,8 @@ impl Counting {
         };
         let fpr = math::bloom_fpr_of_any_size(cells, capacity, probes);
         let size = CountingSize { capacity, cells, probes, counter_bits, fpr_asked, fpr };
-        Ok(Self { counters, size, hashing, inserted: frame.header.inserted, occupied })
+        let (paths, inserted) = (Paths::default(), frame.header.inserted);
+        Ok(Self { counters, size, hashing, paths, inserted, occupied })
     }
 }
 
@@ -507,13 +517,14 @@ fn lower(counters: &mut CountersMut<'_>, digest: Digest, size: &CountingSize) ->
 /// counters and of probes.
 #[inline(always)]
 pub(super) fn read_ahead<K>(
+    paths: Paths,
     mut counters: CountersRef<'_>,
     places: (u64, u32),
     keys: &[K],
     hash: impl Fn(&[K], &mut [Digest]),
     mut each: impl FnMut(CountersRef<'_>, Digest),
 ) {
-    let far = counters.words() >= PREFETCH_FROM_WORDS;
+    let far = paths.is_far(8 * counters.words(), PREFETCH_FROM_BYTES);
     let ahead = |counters: &CountersRef<'_>, digest| {
         positions(digest, places.1, places.0).for_each(|place| counters.prefetch(place));
     };
@@ -525,13 +536,14 @@ pub(super) fn read_ahead<K>(
 /// The same for counters that are changed.
 #[inline(always)]
 pub(super) fn write_ahead<K>(
+    paths: Paths,
     mut counters: CountersMut<'_>,
     places: (u64, u32),
     keys: &[K],
     hash: impl Fn(&[K], &mut [Digest]),
     mut each: impl FnMut(&mut CountersMut<'_>, Digest),
 ) {
-    let far = counters.view().words() >= PREFETCH_FROM_WORDS;
+    let far = paths.is_far(8 * counters.view().words(), PREFETCH_FROM_BYTES);
     let ahead = |counters: &CountersMut<'_>, digest| {
         positions(digest, places.1, places.0).for_each(|place| counters.view().prefetch(place));
     };
@@ -603,6 +615,11 @@ impl Merge for Counting {
 impl AnyFilter for Counting {
     fn family(&self) -> &'static Family {
         &FAMILY
+    }
+
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: Paths) {
+        self.paths = paths;
     }
 
     fn report(&self) -> Report {

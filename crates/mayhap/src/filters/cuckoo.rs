@@ -58,6 +58,7 @@ use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report, Slots};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
 use crate::spec::{CuckooSize, Layout, MAX_BITS, Plan, Spec, cuckoo_widths};
 use crate::traits::{Count, Filter, Insert, Insertion, Merge, Remove};
@@ -99,7 +100,7 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
 pub(crate) const MOST_COPIES: u64 = 2 * SLOTS as u64;
 
 /// Tables smaller than this stay in the second-level cache, where prefetching brings nothing.
-const PREFETCH_FROM_WORDS: usize = 128 * 1024 / 8;
+const PREFETCH_FROM_BYTES: usize = 128 * 1024;
 
 /// Keys that are hashed before a refused insert is noticed.
 const STRETCH: usize = 4096;
@@ -113,6 +114,7 @@ struct Shape {
     buckets: u64,
     /// How many fingerprints there are: 2^width - 1, without 0, which is an empty slot.
     fingerprints: u64,
+    paths: Paths,
 }
 
 /// Where a fingerprint may be.
@@ -125,7 +127,13 @@ struct Place {
 
 impl Shape {
     fn new(size: &CuckooSize) -> Self {
-        Self { buckets: size.buckets, fingerprints: (1 << size.width) - 1 }
+        Self { buckets: size.buckets, fingerprints: (1 << size.width) - 1, paths: Paths::default() }
+    }
+
+    /// Whether buckets of these words are prefetched.
+    #[inline(always)]
+    fn is_far(&self, words: &[u64]) -> bool {
+        self.paths.is_far(size_of_val(words), PREFETCH_FROM_BYTES)
     }
 
     /// The bucket is the high part of the half, the fingerprint comes from a product that depends on all of it.
@@ -223,7 +231,9 @@ impl Cuckoo {
     /// # Errors
     /// As for [`new`](Cuckoo::new).
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        Self::of_size(spec.cuckoo()?, spec.hashed()?)
+        let mut cuckoo = Self::of_size(spec.cuckoo()?, spec.hashed()?)?;
+        cuckoo.shape.paths = spec.paths;
+        Ok(cuckoo)
     }
 
     /// An empty filter with so many slots, rounded up to two whole buckets, and fingerprints of 4 to 32 bits; in the layout
@@ -802,7 +812,7 @@ fn in_flight<S: AsRef<[u64]> + ?Sized, L: Lanes, const SORTED: bool, K>(
     hash: impl Fn(&[K], &mut [u64]),
     act: impl FnMut(&mut S, &[Place]),
 ) {
-    let far = state.as_ref().len() >= PREFETCH_FROM_WORDS;
+    let far = shape.is_far(state.as_ref());
     let place = |keys: &[K], places: &mut [Place]| {
         let mut halves = [0; BATCH];
         let halves = &mut halves[..keys.len()];
@@ -952,7 +962,7 @@ impl Table<'_> {
         let mut refused = None;
         in_flight(self, self.shape, buckets, keys, hash, |table, places| {
             // Below three quarters few keys need a search.
-            if table.words.len() >= PREFETCH_FROM_WORDS && table.is_crowded() {
+            if table.shape.is_far(table.words) && table.is_crowded() {
                 places.iter().for_each(|&place| table.look_ahead(buckets, place));
             }
             for &place in places {
@@ -1106,6 +1116,11 @@ impl AnyFilter for Cuckoo {
         &FAMILY
     }
 
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: Paths) {
+        self.shape.paths = paths;
+    }
+
     fn layout(&self) -> Option<Layout> {
         Some(self.layout())
     }
@@ -1167,7 +1182,7 @@ mod tests {
     use super::*;
 
     fn shape(buckets: u64, width: u32) -> Shape {
-        Shape { buckets, fingerprints: (1 << width) - 1 }
+        Shape { buckets, fingerprints: (1 << width) - 1, paths: Paths::default() }
     }
 
     #[test]

@@ -63,6 +63,7 @@ use crate::family::{
 };
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
 use crate::spec::{DLEFT_COUNTER_BITS, DLEFT_REMAINDER_BITS, DleftSize, MAX_BITS, Plan, Spec};
 use crate::traits::{Count, Filter, Insert, Insertion, Merge, Remove};
@@ -108,7 +109,7 @@ const SLOTS: u32 = 8;
 
 /// Filters smaller than this stay in the second-level cache, where prefetching costs more than it
 /// brings.
-const PREFETCH_FROM_WORDS: usize = 256 * 1024 / 8;
+const PREFETCH_FROM_BYTES: usize = 256 * 1024;
 
 /// What makes the bijections of the subtables differ: odd numbers with irregular bits, the fractional parts of the
 /// square roots of primes. The first is the identity.
@@ -171,9 +172,9 @@ const fn turn(remainder: u64, subtable: usize, size: &DleftSize) -> u64 {
 
 impl FourPlaces {
     #[inline(always)]
-    fn are_in(&self, cells: BucketsRef<'_>) -> bool {
+    fn are_in(&self, paths: Paths, cells: BucketsRef<'_>) -> bool {
         let mut hit = [false];
-        cells.any_each(core::slice::from_ref(self), &mut hit);
+        cells.any_each(paths, core::slice::from_ref(self), &mut hit);
         hit[0]
     }
 
@@ -249,6 +250,7 @@ pub struct Dleft {
     cells: CountedBuckets,
     size: DleftSize,
     hashing: Hashing,
+    paths: Paths,
     /// Insert calls; unknown after a merge.
     inserted: Option<u64>,
     /// Cells that are not empty: fingerprints.
@@ -281,7 +283,7 @@ impl Dleft {
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
         let (size, hashing) = (spec.dleft()?, spec.hashed()?);
         let cells = CountedBuckets::zeroed(size.buckets * SUBTABLES as u64, shape(&size))?;
-        Ok(Self { cells, size, hashing, inserted: Some(0), occupied: 0, saturated: 0 })
+        Ok(Self { cells, size, hashing, paths: spec.paths, inserted: Some(0), occupied: 0, saturated: 0 })
     }
 
     /// Inserts a key, once more if it is in.
@@ -352,7 +354,7 @@ impl Dleft {
         self.read_ahead(keys, hash, |cells, places| {
             let start = hits.len();
             hits.resize(start + places.len(), false);
-            cells.any_each(places, &mut hits[start..]);
+            cells.any_each(self.paths, places, &mut hits[start..]);
         });
     }
 
@@ -373,7 +375,7 @@ impl Dleft {
         mut each: impl FnMut(BucketsRef<'_>, &[FourPlaces]),
     ) {
         let (mut cells, size) = (self.cells.view(), self.size);
-        let far = cells.words() >= PREFETCH_FROM_WORDS;
+        let far = self.paths.is_far(8 * cells.words(), PREFETCH_FROM_BYTES);
         let ahead = |cells: &BucketsRef<'_>, places: FourPlaces| places.prefetch(*cells);
         pipeline(&mut cells, keys, placing(&size, hash), far, ahead, |cells, places| {
             each(*cells, places);
@@ -388,7 +390,7 @@ impl Dleft {
         mut told: impl FnMut(Insertion),
     ) -> Result<(), Full> {
         let (mut cells, size) = (self.cells.view_mut(), self.size);
-        let far = cells.view().words() >= PREFETCH_FROM_WORDS;
+        let far = self.paths.is_far(8 * cells.view().words(), PREFETCH_FROM_BYTES);
         let (mut inserted, mut fresh, mut saturated, mut full) = (0, 0, 0, false);
         let ahead = |cells: &BucketsMut<'_>, places: FourPlaces| places.prefetch(cells.view());
         pipeline(&mut cells, keys, placing(&size, hash), far, ahead, |cells, places| {
@@ -414,7 +416,7 @@ impl Dleft {
     #[inline(always)]
     fn take_all<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), removed: &mut Vec<bool>) {
         let (mut cells, size) = (self.cells.view_mut(), self.size);
-        let far = cells.view().words() >= PREFETCH_FROM_WORDS;
+        let far = self.paths.is_far(8 * cells.view().words(), PREFETCH_FROM_BYTES);
         let mut emptied = 0;
         removed.reserve(keys.len());
         let ahead = |cells: &BucketsMut<'_>, places: FourPlaces| places.prefetch(cells.view());
@@ -679,7 +681,8 @@ impl Dleft {
             (Some(found), _) => found,
             (None, counted) => counted.map_or(0, |(occupied, _)| occupied),
         };
-        Ok(Self { cells, size, hashing, inserted: frame.header.inserted, occupied, saturated })
+        let (paths, inserted) = (Paths::default(), frame.header.inserted);
+        Ok(Self { cells, size, hashing, paths, inserted, occupied, saturated })
     }
 }
 
@@ -707,7 +710,7 @@ impl Filter for Dleft {
 
     #[inline]
     fn contains_digest(&self, digest: Digest) -> bool {
-        Fingerprint::new(digest, &self.size).places(&self.size).are_in(self.cells.view())
+        Fingerprint::new(digest, &self.size).places(&self.size).are_in(self.paths, self.cells.view())
     }
 
     fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
@@ -768,6 +771,11 @@ impl Merge for Dleft {
 impl AnyFilter for Dleft {
     fn family(&self) -> &'static Family {
         &FAMILY
+    }
+
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: Paths) {
+        self.paths = paths;
     }
 
     fn report(&self) -> Report {

@@ -65,6 +65,7 @@ use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Doublings, Family, Guarantee, Make, Report, Slots};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::paths::Paths;
 use crate::probing::Probing;
 use crate::simd::{Ranks, Work, with_ranks};
 use crate::spec::{
@@ -116,13 +117,13 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
 pub(crate) const MOST_COPIES: u32 = 8;
 
 /// Tables smaller than this stay in the second-level cache, where prefetching brings nothing.
-const PREFETCH_FROM_WORDS: usize = 128 * 1024 / 8;
+const PREFETCH_FROM_BYTES: usize = 128 * 1024;
 
 /// Keys that are inserted before it is looked whether the table has left the cache.
 const STRETCH: u64 = 4096;
 
-/// From this many words on, keys are gathered by region if many come at once: 4 MiB.
-const GATHER_FROM_WORDS: usize = 1 << 19;
+/// From this many bytes on, keys are gathered by region if many come at once.
+const GATHER_FROM_BYTES: usize = 4 << 20;
 
 /// Slots of a region: 2 to the power of this. With fingerprints of 10 bits they take 28 KiB, a first-level
 /// cache.
@@ -270,6 +271,7 @@ pub struct Expanding {
     planned: u32,
     fpr_asked: f64,
     hashing: Hashing,
+    paths: Paths,
     /// Keys that went in; unknown after a merge.
     inserted: Option<u64>,
     /// Slots that are taken, by the age of what is in them.
@@ -313,7 +315,7 @@ impl Expanding {
     /// # Errors
     /// As for [`new`](Expanding::new).
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        Self::of_size(&spec.expanding()?, spec.hashed()?)
+        Ok(Self { paths: spec.paths, ..Self::of_size(&spec.expanding()?, spec.hashed()?)? })
     }
 
     /// An empty filter with so many slots, rounded up to blocks of 64, and fingerprints of 4 to 50 bits.
@@ -348,6 +350,7 @@ impl Expanding {
             planned: size.doublings,
             fpr_asked: size.fpr_asked,
             hashing,
+            paths: Paths::default(),
             inserted: Some(0),
             ages: [0; AGES],
             used: 0,
@@ -430,13 +433,14 @@ impl Expanding {
     /// Inserts keys for which there is room, gathered by region of the table, so that its lines are fetched and written
     /// back once for many keys. `None`, and nothing has changed, if they are too few for that or the table is too small.
     fn gather<K: Key>(&mut self, keys: &[K]) -> Option<()> {
-        let (placing, len) = (self.placing, self.words.len());
-        if len < GATHER_FROM_WORDS || keys.len() < len / 8 || placing.is_wide {
+        let (paths, placing, len) = (self.paths, self.placing, self.words.len());
+        if 8 * len < paths.gather_from_bytes(GATHER_FROM_BYTES) || keys.len() < len / 8 || placing.is_wide {
             return None;
         }
-        let regions = placing.shape.slots().div_ceil(1 << REGION_SHIFT) as usize;
+        let region_shift = paths.region_shift(REGION_SHIFT);
+        let regions = placing.shape.slots().div_ceil(1 << region_shift) as usize;
         // A quarter of the table: with less a region would be fetched for too few keys.
-        let room = len / 4 / regions;
+        let room = (len / 4 / regions).max(1);
         let (mut halves, mut ends) = (Vec::new(), Vec::new());
         halves.try_reserve_exact(regions * room).ok()?;
         ends.try_reserve_exact(regions).ok()?;
@@ -444,15 +448,10 @@ impl Expanding {
         ends.extend((0..regions).map(|region| region * room));
         let words = self.words.as_mut_slice();
         let hashing = self.hashing;
-        let stored = with_ranks(PutGathered {
-            placing,
-            words,
-            keys,
-            hashing,
-            halves: &mut halves,
-            ends: &mut ends,
-            room,
-        });
+        let stored = with_ranks(
+            paths,
+            PutGathered { paths, placing, words, keys, hashing, halves: &mut halves, ends: &mut ends, room },
+        );
         self.count::<false>(keys.len() as u64, stored);
         Some(())
     }
@@ -487,7 +486,7 @@ impl Expanding {
             return;
         }
         let placing = self.placing;
-        let far = self.words.len() >= PREFETCH_FROM_WORDS;
+        let far = self.paths.is_far(8 * self.words.len(), PREFETCH_FROM_BYTES);
         batch::pipeline(
             self,
             keys,
@@ -503,7 +502,7 @@ impl Expanding {
         let (runs, words) = (self.placing.runs, self.words.as_slice());
         let place = self.placing.digest(digest);
         // Most absent keys end here, without a call.
-        runs.is_occupied(words, place.spot) && with_ranks(Ask { runs, words, place })
+        runs.is_occupied(words, place.spot) && with_ranks(self.paths, Ask { runs, words, place })
     }
 
     #[inline]
@@ -516,7 +515,8 @@ impl Expanding {
             self.grow().map_err(|limit| Full { limit, inserted: 0 })?;
         }
         let (place, runs) = (self.placing.digest(digest), self.placing.runs);
-        let (is_in, is_known) = with_ranks(Put::<SET> { runs, words: self.words.as_mut_slice(), place });
+        let put = Put::<SET> { runs, words: self.words.as_mut_slice(), place };
+        let (is_in, is_known) = with_ranks(self.paths, put);
         self.count::<SET>(1, is_in.into());
         Ok(Insertion::new_if(!is_known))
     }
@@ -536,7 +536,7 @@ impl Expanding {
 
     fn take_at(&mut self, place: Place) -> bool {
         let (runs, words) = (self.placing.runs, self.words.as_mut_slice());
-        match with_ranks(Take { runs, words, place }) {
+        match with_ranks(self.paths, Take { runs, words, place }) {
             Taken::None => false,
             Taken::Stays => true,
             Taken::One { age } => {
@@ -552,8 +552,9 @@ impl Expanding {
     fn ask<K>(&self, keys: &[K], place: impl Fn(&Placing, &[K], &mut [Place]), hits: &mut Vec<bool>) {
         let start = hits.len();
         hits.resize(start + keys.len(), false);
-        let placing = self.placing;
-        with_ranks(AskAll { placing, words: self.words.as_slice(), keys, place, hits: &mut hits[start..] });
+        let (paths, placing) = (self.paths, self.placing);
+        let (words, hits) = (self.words.as_slice(), &mut hits[start..]);
+        with_ranks(paths, AskAll { paths, placing, words, keys, place, hits });
     }
 
     #[inline(always)]
@@ -585,9 +586,9 @@ impl Expanding {
             }
             // No more than there is room for, so that nobody has to look whether it must grow.
             let (now, later) = left.split_at(left.len().min(room.min(STRETCH) as usize));
-            let (placing, words) = (self.placing, self.words.as_mut_slice());
-            let stored =
-                with_ranks(PutAll::<SET, _, _, _> { placing, words, keys: now, place, told: &mut told });
+            let (paths, placing, words) = (self.paths, self.placing, self.words.as_mut_slice());
+            let put = PutAll::<SET, _, _, _> { paths, placing, words, keys: now, place, told: &mut told };
+            let stored = with_ranks(paths, put);
             self.count::<SET>(now.len() as u64, stored);
             left = later;
         }
@@ -627,7 +628,7 @@ impl Expanding {
         let runs = shape.runs();
         let mut words = Words::zeroed(runs.words()).map_err(|no| Limit::Memory { bytes: no.bytes })?;
         let (slots, to) = (self.words.as_slice(), words.as_mut_slice());
-        with_ranks(Double { runs: from, from: slots, doubled: runs, to, width: shape.width });
+        with_ranks(self.paths, Double { runs: from, from: slots, doubled: runs, to, width: shape.width });
         Ok((words, shape))
     }
 
@@ -797,12 +798,9 @@ impl Expanding {
         let (one, two) = (ours.as_ref().unwrap_or(self), theirs.as_ref().unwrap_or(other));
         let Placing { shape, runs, .. } = one.placing;
         let mut words = Words::zeroed(runs.words()).map_err(|no| Mismatch::Memory { bytes: no.bytes })?;
-        let ages = with_ranks(Unite {
-            runs,
-            one: one.words.as_slice(),
-            two: two.words.as_slice(),
-            to: words.as_mut_slice(),
-        });
+        let (one_words, two_words) = (one.words.as_slice(), two.words.as_slice());
+        let unite = Unite { runs, one: one_words, two: two_words, to: words.as_mut_slice() };
+        let ages = with_ranks(self.paths, unite);
         let copies = one.copies.saturating_add(two.copies).min(ages[shape.width as usize]);
         // What the start is, is for people only: keys are placed by the number of slots.
         let made = (shape.slots() / self.placing.shape.start).ilog2();
@@ -899,9 +897,20 @@ impl Expanding {
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
         let words = Words::from_bytes(payload)
             .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
-        let is_whole = frame.verified;
-        let filter =
-            Self { words, placing, planned, fpr_asked, hashing, inserted, ages, used, copies, is_whole };
+        let (paths, is_whole) = (Paths::default(), frame.verified);
+        let filter = Self {
+            words,
+            placing,
+            planned,
+            fpr_asked,
+            hashing,
+            paths,
+            inserted,
+            ages,
+            used,
+            copies,
+            is_whole,
+        };
         // Looked at only when the whole payload is read anyway, so that a large file opens by its header. What no writer
         // gives may then be answered wrongly, does no harm, and is looked at before it is changed.
         if is_whole && !filter.is_as_written() {
@@ -933,6 +942,7 @@ impl Work for Ask<'_> {
 
 /// Many questions.
 struct AskAll<'a, K, P> {
+    paths: Paths,
     placing: Placing,
     words: &'a [u64],
     keys: &'a [K],
@@ -945,8 +955,8 @@ impl<K, P: Fn(&Placing, &[K], &mut [Place])> Work for AskAll<'_, K, P> {
 
     #[inline(always)]
     fn run(self, ranks: impl Ranks) {
-        let Self { placing, mut words, keys, place, hits } = self;
-        let (runs, far) = (placing.runs, words.len() >= PREFETCH_FROM_WORDS);
+        let Self { paths, placing, mut words, keys, place, hits } = self;
+        let (runs, far) = (placing.runs, paths.is_far(size_of_val(words), PREFETCH_FROM_BYTES));
         // Those of the batch before whose slots have been asked for.
         let (mut aims, mut len) = ([(Aim::default(), 0, 0); BATCH], 0);
         let mut first = 0;
@@ -968,6 +978,8 @@ impl<K, P: Fn(&Placing, &[K], &mut [Place])> Work for AskAll<'_, K, P> {
                     occupied += usize::from(runs.is_occupied(words, place.spot));
                 }
                 len = 0;
+                // Those that are not listed have their answer now.
+                hits[first..first + places.len()].fill(false);
                 for &index in &listed[..occupied] {
                     let Place { spot, young } = places[index as usize % BATCH];
                     let index = first + index as usize;
@@ -984,6 +996,7 @@ impl<K, P: Fn(&Placing, &[K], &mut [Place])> Work for AskAll<'_, K, P> {
                 first += places.len();
             },
         );
+        debug_assert!(first == keys.len() && len == 0, "the pipeline ends a turn after its last key");
     }
 }
 
@@ -1007,6 +1020,7 @@ impl<const SET: bool> Work for Put<'_, SET> {
 
 /// Many inserts, for all of which there is room. How many are stored.
 struct PutAll<'a, const SET: bool, K, P, T> {
+    paths: Paths,
     placing: Placing,
     words: &'a mut [u64],
     keys: &'a [K],
@@ -1023,8 +1037,8 @@ where
 
     #[inline(always)]
     fn run(self, ranks: impl Ranks) -> u64 {
-        let Self { placing, mut words, keys, place, mut told } = self;
-        let (runs, far) = (placing.runs, words.len() >= PREFETCH_FROM_WORDS);
+        let Self { paths, placing, mut words, keys, place, mut told } = self;
+        let (runs, far) = (placing.runs, paths.is_far(size_of_val(words), PREFETCH_FROM_BYTES));
         let mut stored = 0;
         batch::pipeline(
             &mut words,
@@ -1046,6 +1060,7 @@ where
 
 /// Many inserts, for all of which there is room, gathered by region. How many are stored.
 struct PutGathered<'a, K> {
+    paths: Paths,
     placing: Placing,
     words: &'a mut [u64],
     keys: &'a [K],
@@ -1062,7 +1077,8 @@ impl<K: Key> Work for PutGathered<'_, K> {
 
     #[inline(always)]
     fn run(self, ranks: impl Ranks) -> u64 {
-        let Self { placing, words, keys, hashing, halves: waiting, ends, room } = self;
+        let Self { paths, placing, words, keys, hashing, halves: waiting, ends, room } = self;
+        let region_shift = paths.region_shift(REGION_SHIFT);
         let (mut stored, mut batches, mut emptied) = (0, keys.chunks(BATCH), 0);
         let (mut batch, mut at, mut len) = ([0; BATCH], 0, 0);
         loop {
@@ -1071,7 +1087,7 @@ impl<K: Key> Work for PutGathered<'_, K> {
                 while at < len {
                     let half = batch[at];
                     at += 1;
-                    let region = (placing.shape.split(half).0 >> REGION_SHIFT) as usize;
+                    let region = (placing.shape.split(half).0 >> region_shift) as usize;
                     let end = ends[region];
                     waiting[end] = half;
                     ends[region] = end + 1;
@@ -1094,7 +1110,8 @@ impl<K: Key> Work for PutGathered<'_, K> {
             // In one place only, so that it is inlined, into whatever instructions this has.
             let halves = &waiting[region * room..ends[region]];
             let (words, place, told) = (&mut *words, of_halves, |_| {});
-            stored += PutAll::<false, _, _, _> { placing, words, keys: halves, place, told }.run(ranks);
+            stored +=
+                PutAll::<false, _, _, _> { paths, placing, words, keys: halves, place, told }.run(ranks);
             ends[region] = region * room;
         }
     }
@@ -1257,6 +1274,11 @@ impl Merge for Expanding {
 impl AnyFilter for Expanding {
     fn family(&self) -> &'static Family {
         &FAMILY
+    }
+
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: Paths) {
+        self.paths = paths;
     }
 
     fn slots(&self) -> Option<Slots> {

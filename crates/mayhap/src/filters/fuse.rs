@@ -44,6 +44,7 @@ use crate::error::{BuildError, DecodeError, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
 use crate::shards::{DigestShards, built_in_order, shard_of};
 use crate::simd::{self, PHI, Places, Shard, folded};
@@ -88,7 +89,7 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
 }
 
 /// Filters smaller than this stay in the second-level cache, where prefetching costs more than it brings.
-const PREFETCH_FROM_WORDS: usize = 256 * 1024 / 8;
+const PREFETCH_FROM_BYTES: usize = 256 * 1024;
 
 /// Words of the directory for each shard.
 const DIRECTORY_WORDS: usize = 3;
@@ -117,6 +118,7 @@ pub struct Fuse {
     short: bool,
     size: FuseSize,
     hashing: Hashing,
+    paths: Paths,
     /// Different halves that it was built of.
     keys: u64,
 }
@@ -149,7 +151,7 @@ impl Fuse {
         // What is wrong with the rest is said before anything is hashed.
         let spec = spec.with_capacity(keys.len().max(1) as u64);
         spec.fuse()?;
-        let bits = math::shard_bits(keys.len() as u64);
+        let bits = spec.paths.shard_bits(keys.len() as u64);
         let shards = crate::shards::MemoryShards::hashed(keys, spec.hashed()?, bits, threads);
         Self::from_shards(&spec, &shards, threads)
     }
@@ -160,12 +162,13 @@ impl Fuse {
     /// As for [`build`](Fuse::build), and what the source says.
     pub fn from_shards(spec: &Spec, source: &dyn DigestShards, threads: usize) -> Result<Self, BuildError> {
         let (mut size, hashing) = (spec.fuse()?, spec.hashed()?);
-        let shard_bits = math::shard_bits(source.len());
+        let paths = spec.paths;
+        let shard_bits = paths.shard_bits(source.len());
         let mut joined = Joined::new(source.len(), shard_bits, &size);
         built_in_order(
             shard_bits,
             threads,
-            Workspace::default,
+            || Workspace { paths, ..Workspace::default() },
             |workspace, shard| workspace.built(source, shard, shard_bits, &size),
             |part| joined.append(&part, &size),
         )?;
@@ -174,7 +177,7 @@ impl Fuse {
         size.capacity = keys.max(1);
         size.fpr = math::fuse_fpr(size.width, size.capacity);
         let short = are_short(&shards);
-        Ok(Self { words, shards, shard_bits, short, size, hashing, keys })
+        Ok(Self { words, shards, shard_bits, short, size, hashing, paths, keys })
     }
 
     /// Whether a key is perhaps in the set. `false` is certain.
@@ -218,7 +221,7 @@ impl Fuse {
         hits.resize(start + keys.len(), false);
         let hits = &mut hits[start..];
         match (self.keys, self.size.ways, self.size.width) {
-            (0, ..) => {}
+            (0, ..) => hits.fill(false),
             (_, 3, 8) => self.ask_by::<3, true, K>(keys, hash, hits),
             (_, 3, _) => self.ask_by::<3, false, K>(keys, hash, hits),
             (_, _, 8) => self.ask_by::<4, true, K>(keys, hash, hits),
@@ -235,7 +238,7 @@ impl Fuse {
     ) {
         let width = if BYTES { 8 } else { self.size.width };
         let slots = Slots { words: self.words.as_slice(), width };
-        let far = slots.words.len() >= PREFETCH_FROM_WORDS;
+        let far = self.paths.is_far(size_of_val(slots.words), PREFETCH_FROM_BYTES);
         let answer = |placed: &Places<WAYS>, hits: &mut [bool]| {
             for (i, hit) in hits.iter_mut().enumerate() {
                 *hit = slots.differ(&placed.places.each_ref().map(|place| place[i]), placed.fingerprints[i])
@@ -248,7 +251,7 @@ impl Fuse {
         for (keys, hits) in keys.chunks(batch::BATCH).zip(hits.chunks_mut(batch::BATCH)) {
             hash(keys, &mut halves[..keys.len()]);
             let few = (&halves, keys.len());
-            simd::place_all(&self.shards, self.shard_bits, self.short, few, &mut both[turn]);
+            simd::place_all(self.paths, &self.shards, self.shard_bits, self.short, few, &mut both[turn]);
             if !far {
                 answer(&both[turn], hits);
                 continue;
@@ -400,7 +403,7 @@ impl Fuse {
             return Err(DecodeError::Value { field: "keys", found: keys });
         }
         let short = are_short(&shards);
-        Ok(Self { words, shards, shard_bits, short, size, hashing, keys })
+        Ok(Self { words, shards, shard_bits, short, size, hashing, paths: Paths::default(), keys })
     }
 }
 
@@ -504,6 +507,7 @@ impl Joined {
 
 /// Some keys of a shard, and where they lie.
 struct Batch<const WAYS: usize> {
+    paths: Paths,
     shard: Shard,
     bits: u32,
     halves: [u64; batch::BATCH],
@@ -511,8 +515,8 @@ struct Batch<const WAYS: usize> {
 }
 
 impl<const WAYS: usize> Batch<WAYS> {
-    fn new(shard: &Shard, bits: u32) -> Self {
-        Self { shard: *shard, bits, halves: [0; batch::BATCH], placed: Places::default() }
+    fn new(paths: Paths, shard: &Shard, bits: u32) -> Self {
+        Self { paths, shard: *shard, bits, halves: [0; batch::BATCH], placed: Places::default() }
     }
 
     /// Places at most as many as there is room for.
@@ -521,7 +525,7 @@ impl<const WAYS: usize> Batch<WAYS> {
         let count = halves.len();
         self.halves.iter_mut().zip(halves).for_each(|(to, half)| *to = half);
         let (shards, few) = (core::slice::from_ref(&self.shard), (&self.halves, count));
-        simd::place_all(shards, self.bits, are_short(shards), few, &mut self.placed);
+        simd::place_all(self.paths, shards, self.bits, are_short(shards), few, &mut self.placed);
         (&self.halves, &self.placed)
     }
 }
@@ -540,6 +544,7 @@ fn prefetch<const WAYS: usize>(keys: &[u64], counts: &[u8], placed: &Places<WAYS
 /// The memory that building a shard takes, kept from one to the next.
 #[derive(Default)]
 struct Workspace {
+    paths: Paths,
     halves: Vec<u64>,
     /// By segments; then, as they are peeled.
     ordered: Words,
@@ -652,7 +657,7 @@ impl Workspace {
         let keys = &mut self.keys.as_mut_slice()[..slots];
         let counts: &mut [u8] = &mut bytemuck::cast_slice_mut(self.counts.as_mut_slice())[..slots];
         let mut crowded = false;
-        let mut batch = Batch::<WAYS>::new(shard, bits);
+        let mut batch = Batch::<WAYS>::new(self.paths, shard, bits);
         for halves in ordered.chunks(batch::BATCH) {
             let (_, placed) = batch.place(halves.iter().copied());
             prefetch(keys, counts, placed, halves.len());
@@ -788,6 +793,11 @@ impl Filter for Fuse {
 impl AnyFilter for Fuse {
     fn family(&self) -> &'static Family {
         &FAMILY
+    }
+
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: Paths) {
+        self.paths = paths;
     }
 
     fn layout(&self) -> Option<Layout> {

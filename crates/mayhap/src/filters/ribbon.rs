@@ -45,6 +45,7 @@ use crate::error::{BuildError, DecodeError, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::paths::Paths;
 use crate::probing::Probing;
 use crate::retrieval::{self, Fingerprint, Joined, Retrieval, Shape};
 use crate::shards::{self, DigestShards};
@@ -128,7 +129,7 @@ impl Ribbon {
         // What is wrong with the rest is said before anything is hashed.
         let spec = spec.with_capacity(keys.len().max(1) as u64);
         spec.ribbon()?;
-        let bits = math::shard_bits(keys.len() as u64);
+        let bits = spec.paths.shard_bits(keys.len() as u64);
         let shards = shards::MemoryShards::hashed(keys, spec.hashed()?, bits, threads);
         Self::from_shards(&spec, &shards, threads)
     }
@@ -139,8 +140,9 @@ impl Ribbon {
     /// As for [`build`](Ribbon::build), and what the source says.
     pub fn from_shards(spec: &Spec, source: &dyn DigestShards, threads: usize) -> Result<Self, BuildError> {
         let (mut size, hashing) = (spec.ribbon()?, spec.hashed()?);
-        let shape = Shape { row_bits: size.row_bits, columns: size.columns, more: size.more };
-        let bits = math::shard_bits(source.len());
+        let shape =
+            Shape { row_bits: size.row_bits, columns: size.columns, more: size.more, paths: spec.paths };
+        let bits = spec.paths.shard_bits(source.len());
         let (mut joined, mut keys) = (Joined::new(shape, source.len(), bits), 0);
         shards::built_in_order(
             bits,
@@ -273,7 +275,7 @@ impl Ribbon {
         if shard_bits > math::MAX_SHARD_BITS {
             return Err(value("bits that tell the shard", shard_bits));
         }
-        let shape = Shape { row_bits, columns, more };
+        let shape = Shape { row_bits, columns, more, paths: Paths::default() };
         let mut size = RibbonSize { capacity: keys.max(1), columns, more, row_bits, fpr_asked, fpr: 0.0 };
         size.fpr = size.planned_fpr();
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
@@ -313,6 +315,11 @@ impl Filter for Ribbon {
 impl AnyFilter for Ribbon {
     fn family(&self) -> &'static Family {
         &FAMILY
+    }
+
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: Paths) {
+        self.retrieval.shape.paths = paths;
     }
 
     fn layout(&self) -> Option<Layout> {

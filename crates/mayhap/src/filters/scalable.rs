@@ -51,6 +51,7 @@ use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, LayerReport, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math::{self, ProbesRule};
+use crate::paths::Paths;
 use crate::probing::{PHI, Probing, positions};
 use crate::simd::prefetch;
 use crate::simd::probes::{self, Single};
@@ -119,10 +120,10 @@ struct Layer {
 
 impl Layer {
     /// An empty layer that is half full with its keys.
-    fn new(number: u32, capacity: u64, probes: u32, fpr: f64) -> Result<Self, OutOfMemory> {
+    fn new(paths: Paths, number: u32, capacity: u64, probes: u32, fpr: f64) -> Result<Self, OutOfMemory> {
         let bits = layer_bits(capacity, probes);
         let words = Words::zeroed(words_for(bits))?;
-        let (keys, ones, single) = (0, Some(0), Single::of(probes));
+        let (keys, ones, single) = (0, Some(0), Single::of(probes, paths));
         Ok(Self { words, number, bits, probes, capacity, keys, fpr, ones, single })
     }
 
@@ -200,6 +201,7 @@ pub struct Scalable {
     /// What the layers have left of the asked rate for further ones.
     fpr_left: f64,
     hashing: Hashing,
+    paths: Paths,
     /// Insert calls, repeats included; unknown after a merge.
     inserted: Option<u64>,
 }
@@ -237,7 +239,7 @@ impl Scalable {
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
         let (size, hashing) = (spec.scalable()?, spec.hashed()?);
         let ScalableSize { capacity, probes, growth, tightening, fpr_asked, layer_fpr, .. } = size;
-        let first = Layer::new(0, capacity, probes, layer_fpr)?;
+        let first = Layer::new(spec.paths, 0, capacity, probes, layer_fpr)?;
         Ok(Self {
             layers: Vec::from([first]),
             first_capacity: capacity,
@@ -246,6 +248,7 @@ impl Scalable {
             fpr_asked,
             fpr_left: fpr_asked - layer_fpr,
             hashing,
+            paths: spec.paths,
             inserted: Some(0),
         })
     }
@@ -288,7 +291,7 @@ impl Scalable {
         for keys in keys.chunks(CHUNK) {
             let digests = &mut digests[..keys.len()];
             hash(keys, digests);
-            hits.extend(found_in(self.layers.iter().rev(), digests));
+            hits.extend(found_in(self.paths, self.layers.iter().rev(), digests));
         }
     }
 
@@ -306,9 +309,11 @@ impl Scalable {
             // Full layers do not change any more and are asked for all of these keys at once; the others, of which
             // there is one unless filters were merged, key by key.
             let full: Vec<bool> = self.layers.iter().map(Layer::is_full).collect();
-            let found = found_in(self.layers.iter().rev().filter(|layer| layer.is_full()), digests);
+            let full_layers = self.layers.iter().rev().filter(|layer| layer.is_full());
+            let found = found_in(self.paths, full_layers, digests);
             let digests: Vec<(Digest, bool)> = digests.iter().copied().zip(found).collect();
-            let far = self.layers.last().is_some_and(|layer| probes::is_far(layer.words.as_slice()));
+            let far =
+                self.layers.last().is_some_and(|layer| probes::is_far(self.paths, layer.words.as_slice()));
             pipeline(
                 self,
                 &digests,
@@ -386,7 +391,7 @@ impl Scalable {
         if bits > MAX_BITS - self.bits() {
             return Err(full(Limit::Memory { bytes: bits / 8 }));
         }
-        Layer::new(number, capacity, probes, fpr)
+        Layer::new(self.paths, number, capacity, probes, fpr)
             .map_err(|OutOfMemory { bytes }| full(Limit::Memory { bytes }))
     }
 
@@ -608,7 +613,8 @@ impl Scalable {
             layers.push(part.into_layer(words, counted, frame.verified)?);
         }
         let inserted = frame.header.inserted;
-        Ok(Self { layers, first_capacity, growth, tightening, fpr_asked, fpr_left, hashing, inserted })
+        let paths = Paths::default();
+        Ok(Self { layers, first_capacity, growth, tightening, fpr_asked, fpr_left, hashing, paths, inserted })
     }
 }
 
@@ -664,13 +670,13 @@ impl Part {
         if counted && verified && words.count_ones() != ones {
             return Err(DecodeError::Value { field: "set bits of a layer", found: ones });
         }
-        let (ones, single) = (counted.then_some(ones), Single::of(probes));
+        let (ones, single) = (counted.then_some(ones), Single::of(probes, Paths::default()));
         Ok(Layer { words, number, bits, probes, capacity, keys, fpr, ones, single })
     }
 }
 
 /// Which of these keys are in one of these layers. Each layer is asked for those only that the ones before do not have.
-fn found_in<'a>(layers: impl Iterator<Item = &'a Layer>, digests: &[Digest]) -> Vec<bool> {
+fn found_in<'a>(paths: Paths, layers: impl Iterator<Item = &'a Layer>, digests: &[Digest]) -> Vec<bool> {
     let mut found = alloc::vec![false; digests.len()];
     let mut left: Vec<(usize, Digest)> = digests.iter().copied().enumerate().collect();
     let mut hits = [false; CHUNK];
@@ -679,7 +685,7 @@ fn found_in<'a>(layers: impl Iterator<Item = &'a Layer>, digests: &[Digest]) -> 
             salted.iter_mut().zip(keys).for_each(|(salted, key)| *salted = layer.salted(key.1));
         };
         let hits = &mut hits[..left.len()];
-        probes::contains_all(layer.words.as_slice(), layer.bits, layer.single, &left, salt, hits);
+        probes::contains_all(paths, layer.words.as_slice(), layer.bits, layer.single, &left, salt, hits);
         let mut answers = hits.iter();
         left.retain(|&(place, _)| {
             let hit = answers.next().is_some_and(|&hit| hit);
@@ -725,6 +731,14 @@ impl Merge for Scalable {
 impl AnyFilter for Scalable {
     fn family(&self) -> &'static Family {
         &FAMILY
+    }
+
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: Paths) {
+        self.paths = paths;
+        for layer in &mut self.layers {
+            layer.single = Single::of(layer.probes, paths);
+        }
     }
 
     fn report(&self) -> Report {

@@ -59,6 +59,7 @@ use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math::{self, MAX_PROBES};
+use crate::paths::Paths;
 use crate::probing::{Probing, Walk, distinct, reduce};
 use crate::spec::{MAX_BITS, Plan, ShiftingSize, Spec, window_bits};
 use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, Remove};
@@ -109,6 +110,7 @@ pub struct Shifting {
     size: ShiftingSize,
     shape: Shape,
     hashing: Hashing,
+    paths: Paths,
     /// Insert calls; unknown after a merge.
     inserted: Option<u64>,
 }
@@ -226,7 +228,7 @@ struct Survivor {
     answer: usize,
 }
 
-/// Asks for many keys out of cache; one answer each.
+/// Asks for many keys out of cache; writes one answer each, whatever was there before.
 ///
 /// A missing key passes its first window with a chance of 1 in 4 or so. So only that one is asked for ahead, and the
 /// others of those that pass, a batch later.
@@ -250,6 +252,8 @@ fn ask_far<K>(
             hits[answer] = shape.holds_rest(mask, &mut walk, shape.groups - 1, |start| windows.window(start));
         }
         passed = 0;
+        // Only those that pass get an answer later on; the others have theirs now.
+        hits[asked..asked + digests.len()].fill(false);
         for (index, &digest) in digests.iter().enumerate() {
             let (mask, start, walk) = first(digest);
             // Written for every key and kept for some: a branch would be mispredicted.
@@ -262,6 +266,7 @@ fn ask_far<K>(
         }
         asked += digests.len();
     });
+    debug_assert!(asked == keys.len() && passed == 0, "the pipeline ends a turn after its last key");
 }
 
 impl Shifting {
@@ -281,7 +286,8 @@ impl Shifting {
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
         let (size, hashing) = (spec.shifting()?, spec.hashed()?);
         let windows = Windows::zeroed(size.starts, size.counter_bits)?;
-        Ok(Self { windows, size, shape: Shape::of(&size), hashing, inserted: Some(0) })
+        let paths = spec.paths;
+        Ok(Self { windows, size, shape: Shape::of(&size), hashing, paths, inserted: Some(0) })
     }
 
     /// Inserts a key, with counters once more if it is in.
@@ -347,7 +353,7 @@ impl Shifting {
     fn ask_all<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), hits: &mut Vec<bool>) {
         let (windows, shape, start) = (self.windows.view(), self.shape, hits.len());
         hits.resize(start + keys.len(), false);
-        if windows.bytes() >= PREFETCH_FROM_BYTES {
+        if self.paths.is_far(windows.bytes(), PREFETCH_FROM_BYTES) {
             return ask_far(windows, shape, keys, hash, &mut hits[start..]);
         }
         let mut answers = hits[start..].iter_mut();
@@ -373,7 +379,7 @@ impl Shifting {
         mut told: impl FnMut(Insertion),
     ) {
         let (shape, mut windows) = (self.shape, self.windows.view_mut());
-        let far = windows.view().bytes() >= PREFETCH_FROM_BYTES;
+        let far = self.paths.is_far(windows.view().bytes(), PREFETCH_FROM_BYTES);
         let ahead = |windows: &WindowsMut<'_>, digest: Digest| {
             let mut walk = Walk::new(digest);
             shape.mask(&mut walk);
@@ -587,7 +593,8 @@ impl Shifting {
         let fpr = math::shifting_fpr(starts, capacity as f64, probes, shifts);
         let counter_bits = claim.counter_bits;
         let size = ShiftingSize { capacity, starts, probes, shifts, counter_bits, fpr_asked, fpr };
-        Ok(Self { windows, size, shape: Shape::of(&size), hashing, inserted: frame.header.inserted })
+        let (paths, inserted) = (Paths::default(), frame.header.inserted);
+        Ok(Self { windows, size, shape: Shape::of(&size), hashing, paths, inserted })
     }
 }
 
@@ -767,6 +774,11 @@ impl Intersect for Shifting {
 impl AnyFilter for Shifting {
     fn family(&self) -> &'static Family {
         &FAMILY
+    }
+
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: Paths) {
+        self.paths = paths;
     }
 
     fn report(&self) -> Report {

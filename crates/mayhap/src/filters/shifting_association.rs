@@ -54,6 +54,7 @@ use crate::filters::shifting::{
 };
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math::{self, MAX_PROBES};
+use crate::paths::Paths;
 use crate::probing::{Probing, Walk, distinct, reduce};
 use crate::spec::{Plan, ShiftingAssociationSize, Spec};
 use crate::traits::{Filter, Insertion};
@@ -204,6 +205,7 @@ pub struct ShiftingAssociation {
     windows: Windows,
     size: ShiftingAssociationSize,
     hashing: Hashing,
+    paths: Paths,
     /// Insert calls.
     inserted: Option<u64>,
 }
@@ -341,7 +343,7 @@ impl ShiftingAssociation {
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
         let (size, hashing) = (spec.shifting_association()?, spec.hashed()?);
         let windows = Windows::zeroed(size.starts, size.counter_bits)?;
-        Ok(Self { windows, size, hashing, inserted: Some(0) })
+        Ok(Self { windows, size, hashing, paths: spec.paths, inserted: Some(0) })
     }
 
     fn shape(&self) -> Shape {
@@ -365,7 +367,7 @@ impl ShiftingAssociation {
             to.iter_mut().zip(keys).for_each(|(to, &(digest, part))| *to = (digest, part as u8));
         };
         let (shape, mut windows) = (self.shape(), self.windows.view_mut());
-        let far = windows.view().bytes() >= PREFETCH_FROM_BYTES;
+        let far = self.paths.is_far(windows.view().bytes(), PREFETCH_FROM_BYTES);
         let ahead = |windows: &WindowsMut<'_>, (digest, _)| shape.prefetch(windows.view(), digest);
         pipeline(&mut windows, keys, hash, far, ahead, |windows, keys| {
             for &(digest, part) in keys {
@@ -473,7 +475,7 @@ impl ShiftingAssociation {
     #[inline(always)]
     fn ask_all<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), mut each: impl FnMut(Association)) {
         let (mut windows, shape) = (self.windows.view(), self.shape());
-        let far = windows.bytes() >= PREFETCH_FROM_BYTES;
+        let far = self.paths.is_far(windows.bytes(), PREFETCH_FROM_BYTES);
         let ahead = |windows: &WindowsRef<'_>, digest: Digest| shape.prefetch(*windows, digest);
         pipeline(&mut windows, keys, hash, far, ahead, |windows, digests| {
             digests.iter().for_each(|&digest| each(shape.ask(digest, |start| windows.window(start))));
@@ -597,7 +599,7 @@ impl ShiftingAssociation {
         let windows = claim.windows(frame, hashing)?;
         let fpr = math::any_of(math::bloom_fpr(starts, capacity as f64, probes), 3);
         let size = ShiftingAssociationSize { capacity, starts, probes, counter_bits, fpr_asked, fpr };
-        Ok(Self { windows, size, hashing, inserted: frame.header.inserted })
+        Ok(Self { windows, size, hashing, paths: Paths::default(), inserted: frame.header.inserted })
     }
 }
 
@@ -620,6 +622,11 @@ impl Filter for ShiftingAssociation {
 impl AnyFilter for ShiftingAssociation {
     fn family(&self) -> &'static Family {
         &FAMILY
+    }
+
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: Paths) {
+        self.paths = paths;
     }
 
     fn report(&self) -> Report {

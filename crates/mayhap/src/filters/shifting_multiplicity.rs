@@ -54,6 +54,7 @@ use crate::filters::shifting::{
 };
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math::{self, MAX_PROBES};
+use crate::paths::Paths;
 use crate::probing::{Probing, positions, with_distinct};
 use crate::spec::{MAX_COUNT, Plan, ShiftingMultiplicitySize, Spec};
 use crate::traits::{Count, Filter, Insert, Insertion, Remove};
@@ -103,6 +104,7 @@ pub struct ShiftingMultiplicity {
     windows: Windows,
     size: ShiftingMultiplicitySize,
     hashing: Hashing,
+    paths: Paths,
     /// How often all keys are in together, those that have left too; unknown after an interrupted update.
     inserted: Option<u64>,
     /// Whether a count was ever changed that only the filter itself knew.
@@ -229,7 +231,7 @@ impl ShiftingMultiplicity {
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
         let (size, hashing) = (spec.shifting_multiplicity()?, spec.hashed()?);
         let windows = Windows::zeroed(size.starts, size.counter_bits)?;
-        Ok(Self { windows, size, hashing, inserted: Some(0), guessed: false })
+        Ok(Self { windows, size, hashing, paths: spec.paths, inserted: Some(0), guessed: false })
     }
 
     fn shape(&self) -> Shape {
@@ -267,7 +269,7 @@ impl ShiftingMultiplicity {
     fn put_all<K>(&mut self, counts: &[K], hash: impl Fn(&[K], &mut [(Digest, u64)])) {
         let (shape, most) = (self.shape(), u64::from(self.size.max_count));
         let (mut windows, mut calls) = (self.windows.view_mut(), 0u64);
-        let far = windows.view().bytes() >= PREFETCH_FROM_BYTES;
+        let far = self.paths.is_far(windows.view().bytes(), PREFETCH_FROM_BYTES);
         let ahead = |windows: &WindowsMut<'_>, (digest, _)| shape.prefetch(windows.view(), digest);
         pipeline(&mut windows, counts, hash, far, ahead, |windows, counts| {
             for &(digest, count) in counts.iter().filter(|&&(_, count)| count > 0) {
@@ -407,7 +409,7 @@ impl ShiftingMultiplicity {
     #[inline(always)]
     fn ask_all<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), mut each: impl FnMut(u64)) {
         let (mut windows, shape) = (self.windows.view(), self.shape());
-        let far = windows.bytes() >= PREFETCH_FROM_BYTES;
+        let far = self.paths.is_far(windows.bytes(), PREFETCH_FROM_BYTES);
         let ahead = |windows: &WindowsRef<'_>, digest: Digest| shape.prefetch(*windows, digest);
         pipeline(&mut windows, keys, hash, far, ahead, |windows, digests| {
             digests.iter().for_each(|&digest| each(shape.count(digest, |start| windows.window(start))));
@@ -548,7 +550,8 @@ impl ShiftingMultiplicity {
         let fpr = math::any_of(math::bloom_fpr(starts, capacity as f64, probes), max_count);
         let size =
             ShiftingMultiplicitySize { capacity, starts, probes, max_count, counter_bits, fpr_asked, fpr };
-        Ok(Self { windows, size, hashing, inserted: frame.header.inserted, guessed: guessed == 1 })
+        let (paths, inserted) = (Paths::default(), frame.header.inserted);
+        Ok(Self { windows, size, hashing, paths, inserted, guessed: guessed == 1 })
     }
 }
 
@@ -610,6 +613,11 @@ impl Remove for ShiftingMultiplicity {
 impl AnyFilter for ShiftingMultiplicity {
     fn family(&self) -> &'static Family {
         &FAMILY
+    }
+
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: Paths) {
+        self.paths = paths;
     }
 
     fn report(&self) -> Report {

@@ -60,6 +60,7 @@ use crate::family::{
 };
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::paths::Paths;
 use crate::probing::{Probing, positions};
 use crate::spec::{MAX_BITS, Plan, SpatialSize, Spec};
 use crate::traits::{Filter, Insertion, Label, Labels, Merge};
@@ -107,6 +108,7 @@ pub struct Spatial {
     cells: Counters,
     size: SpatialSize,
     hashing: Hashing,
+    paths: Paths,
     /// Insert calls; unknown after a merge.
     inserted: Option<u64>,
     /// Cells that have a label.
@@ -160,7 +162,9 @@ impl Spatial {
         let (size, hashing) = (spec.spatial()?, spec.hashed()?);
         let cells = Counters::zeroed(size.cells, Width::Fixed(size.label_bits))?;
         let areas = vec![Area::default(); size.areas.into()];
-        Ok(Self { cells, size, hashing, inserted: Some(0), occupied: 0, areas, highest: 0, ascending: true })
+        let (paths, inserted) = (spec.paths, Some(0));
+        let (occupied, highest, ascending) = (0, 0, true);
+        Ok(Self { cells, size, hashing, paths, inserted, occupied, areas, highest, ascending })
     }
 
     /// Inserts a key into an area. [`New`](Insertion::New): it was certainly in no area before.
@@ -225,7 +229,7 @@ impl Spatial {
     #[inline(always)]
     fn tell<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), mut told: impl FnMut(u16)) {
         let size = self.size;
-        read_ahead(self.cells.view(), (size.cells, size.probes), keys, hash, |cells, digest| {
+        read_ahead(self.paths, self.cells.view(), (size.cells, size.probes), keys, hash, |cells, digest| {
             told(label_of(cells, digest, &size));
         });
     }
@@ -252,13 +256,20 @@ impl Spatial {
         let (lower, ours) = self.areas.split_at_mut(usize::from(area) - 1);
         let ours = &mut ours[0];
         let (size, mut gained, mut fresh, mut own) = (self.size, 0, 0, 0);
-        write_ahead(self.cells.view_mut(), (size.cells, size.probes), keys, hash, |cells, digest| {
-            let raised = raise(cells, digest, &size, area, lower);
-            gained += raised.gained;
-            fresh += raised.fresh;
-            own += raised.own;
-            told(Insertion::new_if(raised.fresh > 0));
-        });
+        write_ahead(
+            self.paths,
+            self.cells.view_mut(),
+            (size.cells, size.probes),
+            keys,
+            hash,
+            |cells, digest| {
+                let raised = raise(cells, digest, &size, area, lower);
+                gained += raised.gained;
+                fresh += raised.fresh;
+                own += raised.own;
+                told(Insertion::new_if(raised.fresh > 0));
+            },
+        );
         let calls = keys.len() as u64;
         self.occupied += fresh;
         ours.cells += gained;
@@ -513,7 +524,8 @@ impl Spatial {
         }
         let highest = areas.iter().rposition(|area| area.inserted > 0).map_or(0, |index| index as u16 + 1);
         let ascending = ascending == 1;
-        Ok(Self { cells: counters, size, hashing, inserted, occupied, areas, highest, ascending })
+        let (cells, paths) = (counters, Paths::default());
+        Ok(Self { cells, size, hashing, paths, inserted, occupied, areas, highest, ascending })
     }
 
     fn encode_areas(&self) -> Vec<u8> {
@@ -723,6 +735,11 @@ impl Merge for Spatial {
 impl AnyFilter for Spatial {
     fn family(&self) -> &'static Family {
         &FAMILY
+    }
+
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: Paths) {
+        self.paths = paths;
     }
 
     fn report(&self) -> Report {

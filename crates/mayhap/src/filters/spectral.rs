@@ -61,6 +61,7 @@ use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::paths::Paths;
 use crate::probing::{Probing, positions, with_distinct};
 use crate::spec::{CountingRule, MAX_BITS, Plan, Spec, SpectralSize, secondary_cells, spectral_bits};
 use crate::traits::{Count, Filter, Insert, Insertion, Merge, Remove};
@@ -112,6 +113,7 @@ pub struct Spectral {
     second: Option<Box<Second>>,
     size: SpectralSize,
     hashing: Hashing,
+    paths: Paths,
     /// Inserted keys, repeats included; unknown after a merge.
     inserted: Option<u64>,
     /// Counters above 0, without those of the second filter.
@@ -205,7 +207,8 @@ impl Spectral {
             CountingRule::RecurringMinimum => Some(Box::new(Second::zeroed(&size)?)),
             CountingRule::MinimumSelection | CountingRule::MinimalIncrease => None,
         };
-        Ok(Self { counters, second, size, hashing, inserted: Some(0), occupied: 0, degraded: false })
+        let (paths, inserted) = (spec.paths, Some(0));
+        Ok(Self { counters, second, size, hashing, paths, inserted, occupied: 0, degraded: false })
     }
 
     /// Inserts a key, once more if it is in.
@@ -312,7 +315,7 @@ impl Spectral {
     fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), hits: &mut Vec<bool>) {
         hits.reserve(keys.len());
         let SpectralSize { cells, probes, .. } = self.size;
-        read_ahead(self.counters.view(), (cells, probes), keys, hash, |counters, digest| {
+        read_ahead(self.paths, self.counters.view(), (cells, probes), keys, hash, |counters, digest| {
             hits.push(!positions(digest, probes, cells).any(|place| counters.is_zero(place)));
         });
     }
@@ -320,7 +323,7 @@ impl Spectral {
     #[inline(always)]
     fn tell<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), counts: &mut Vec<u64>) {
         let SpectralSize { cells, probes, .. } = self.size;
-        read_ahead(self.counters.view(), (cells, probes), keys, hash, |counters, digest| {
+        read_ahead(self.paths, self.counters.view(), (cells, probes), keys, hash, |counters, digest| {
             counts.push(self.estimate(counters, digest));
         });
     }
@@ -335,7 +338,7 @@ impl Spectral {
         let (size, mut fresh) = (self.size, 0);
         let mut second = self.second.as_mut().map(|second| second.view_mut());
         let places = (size.cells, size.probes);
-        write_ahead(self.counters.view_mut(), places, keys, hash, |counters, digest| {
+        write_ahead(self.paths, self.counters.view_mut(), places, keys, hash, |counters, digest| {
             let raised = raise(counters, second.as_mut(), digest, 1, &size);
             fresh += raised;
             told(Insertion::new_if(raised > 0));
@@ -591,7 +594,8 @@ impl Spectral {
         };
         let fpr = math::bloom_fpr_of_any_size(cells, capacity, probes);
         let size = SpectralSize { capacity, cells, probes, width, rule, fpr_asked, fpr };
-        Ok(Self { counters, second, size, hashing, inserted: frame.header.inserted, occupied, degraded })
+        let (paths, inserted) = (Paths::default(), frame.header.inserted);
+        Ok(Self { counters, second, size, hashing, paths, inserted, occupied, degraded })
     }
 }
 
@@ -837,6 +841,11 @@ impl Merge for Spectral {
 impl AnyFilter for Spectral {
     fn family(&self) -> &'static Family {
         &FAMILY
+    }
+
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: Paths) {
+        self.paths = paths;
     }
 
     fn report(&self) -> Report {

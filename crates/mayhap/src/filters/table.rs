@@ -53,6 +53,7 @@ use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report, Slots};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
 use crate::simd::{Compare, Line, LineWork, prefetch, with_lines};
 use crate::spec::{MAX_BITS, Plan, Spec, TABLE_CAPACITY, TableSize};
@@ -108,7 +109,7 @@ const LOAD: (u64, u64) = (7, 8);
 const MOST_SLOTS: u32 = Remainders::of_bits(0).slots();
 
 /// Tables smaller than this stay in the second-level cache, where prefetching brings nothing.
-const PREFETCH_FROM_LINES: usize = 128 * 1024 / 64;
+const PREFETCH_FROM_BYTES: usize = 128 * 1024;
 
 /// Keys that are inserted before it is looked whether the table must grow.
 const STRETCH: usize = 4096;
@@ -335,6 +336,7 @@ pub struct Table {
     inserted: Option<u64>,
     fpr_asked: f64,
     hashing: Hashing,
+    paths: Paths,
     /// The lines are known to be as they are written here. If not, they are looked at before they are changed.
     is_whole: bool,
 }
@@ -373,7 +375,7 @@ impl Table {
     /// As for [`new`](Table::new).
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
         let TableSize { shape, fpr_asked, .. } = spec.table()?;
-        Self::empty(shape, fpr_asked, spec.hashed()?)
+        Ok(Self { paths: spec.paths, ..Self::empty(shape, fpr_asked, spec.hashed()?)? })
     }
 
     fn empty(shape: Shape, fpr_asked: f64, hashing: Hashing) -> Result<Self, SpecError> {
@@ -385,6 +387,7 @@ impl Table {
             inserted: Some(0),
             fpr_asked,
             hashing,
+            paths: Paths::default(),
             is_whole: true,
         })
     }
@@ -426,7 +429,7 @@ impl Table {
     fn has(&self, half: u64) -> bool {
         let name = self.shape.name_of(half);
         let (remainders, lines) = (self.shape.remainders, lines(&self.words));
-        match with_lines(Search { remainders, lines, place: self.shape.place(name) }) {
+        match with_lines(self.paths, Search { remainders, lines, place: self.shape.place(name) }) {
             Found::Key => true,
             Found::Room { .. } => false,
             Found::NoRoom => self.crowded.contains(&name),
@@ -447,8 +450,9 @@ impl Table {
     #[inline(always)]
     fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [u64]) + Copy, hits: &mut Vec<bool>) {
         hits.reserve(keys.len());
-        let (shape, remainders, crowded) = (self.shape, self.shape.remainders, &self.crowded);
-        with_lines(AskAll { shape, remainders, lines: lines(&self.words), crowded, keys, hash, hits });
+        let (paths, shape, remainders) = (self.paths, self.shape, self.shape.remainders);
+        let (lines, crowded) = (lines(&self.words), &self.crowded);
+        with_lines(paths, AskAll { paths, shape, remainders, lines, crowded, keys, hash, hits });
     }
 
     fn fill<K>(
@@ -487,9 +491,9 @@ impl Table {
     /// Puts keys for which there is room.
     #[inline(always)]
     fn put_all<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [u64]) + Copy, told: impl FnMut(bool)) {
-        let (shape, remainders, crowded) = (self.shape, self.shape.remainders, &mut self.crowded);
-        let lines = lines_mut(&mut self.words);
-        self.used += with_lines(PutAll { shape, remainders, lines, crowded, keys, hash, told });
+        let (paths, shape, remainders) = (self.paths, self.shape, self.shape.remainders);
+        let (lines, crowded) = (lines_mut(&mut self.words), &mut self.crowded);
+        self.used += with_lines(paths, PutAll { paths, shape, remainders, lines, crowded, keys, hash, told });
         self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
     }
 
@@ -570,7 +574,7 @@ impl Table {
         };
         let is_crowded = |&name: &u64| {
             let place = shape.place(name);
-            matches!(with_lines(Search { remainders, lines, place }), Found::NoRoom)
+            matches!(with_lines(self.paths, Search { remainders, lines, place }), Found::NoRoom)
         };
         self.counted() == self.used
             && lines.iter().enumerate().all(is_whole)
@@ -758,7 +762,9 @@ impl Table {
         let crowded = crowded_from(beside.as_slice(), names)?;
         let words = Words::from_bytes(in_lines).ok_or(wrong)?;
         let is_whole = frame.verified;
-        let mut table = Self { words, shape, crowded, used: 0, inserted, fpr_asked, hashing, is_whole };
+        let paths = Paths::default();
+        let mut table =
+            Self { words, shape, crowded, used: 0, inserted, fpr_asked, hashing, paths, is_whole };
         table.used = match keys {
             Some(found) => {
                 let used = found.checked_sub(table.crowded.len() as u64);
@@ -836,6 +842,7 @@ fn take_off<K>(shape: Shape, hash: impl Fn(&[K], &mut [u64]), keys: &[K], flight
 
 /// Many questions.
 struct AskAll<'a, K, H> {
+    paths: Paths,
     shape: Shape,
     remainders: Remainders,
     lines: &'a [Line],
@@ -850,8 +857,8 @@ impl<K, H: Fn(&[K], &mut [u64])> LineWork for AskAll<'_, K, H> {
 
     #[inline(always)]
     fn run(self, compare: impl Compare) {
-        let Self { shape, remainders, mut lines, crowded, keys, hash, hits } = self;
-        let far = lines.len() >= PREFETCH_FROM_LINES;
+        let Self { paths, shape, remainders, mut lines, crowded, keys, hash, hits } = self;
+        let far = paths.is_far(size_of_val(lines), PREFETCH_FROM_BYTES);
         batch::pipeline(
             &mut lines,
             keys,
@@ -873,6 +880,7 @@ impl<K, H: Fn(&[K], &mut [u64])> LineWork for AskAll<'_, K, H> {
 
 /// Many inserts, for all of which there is room. How many went into the lines.
 struct PutAll<'a, K, H, T> {
+    paths: Paths,
     shape: Shape,
     remainders: Remainders,
     lines: &'a mut [Line],
@@ -887,8 +895,8 @@ impl<K, H: Fn(&[K], &mut [u64]), T: FnMut(bool)> LineWork for PutAll<'_, K, H, T
 
     #[inline(always)]
     fn run(self, compare: impl Compare) -> u64 {
-        let Self { shape, remainders, mut lines, crowded, keys, hash, mut told } = self;
-        let far = lines.len() >= PREFETCH_FROM_LINES;
+        let Self { paths, shape, remainders, mut lines, crowded, keys, hash, mut told } = self;
+        let far = paths.is_far(size_of_val(lines), PREFETCH_FROM_BYTES);
         let mut stored = 0;
         // The batch before, whose lines were looked at.
         let (mut waiting, mut len) = ([Flight::default(); batch::BATCH], 0);
@@ -923,6 +931,7 @@ impl<K, H: Fn(&[K], &mut [u64]), T: FnMut(bool)> LineWork for PutAll<'_, K, H, T
                 waiting[..len].copy_from_slice(flights);
             },
         );
+        debug_assert!(len == 0, "the pipeline ends a turn after its last key");
         stored
     }
 }
@@ -994,6 +1003,11 @@ impl Merge for Table {
 impl AnyFilter for Table {
     fn family(&self) -> &'static Family {
         &FAMILY
+    }
+
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: Paths) {
+        self.paths = paths;
     }
 
     fn slots(&self) -> Option<Slots> {

@@ -43,6 +43,7 @@ use crate::error::{BuildError, DecodeError, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::paths::Paths;
 use crate::probing::Probing;
 use crate::retrieval::{self, Equation, Fingerprint, Joined, Retrieval, Shape, Should, Solved};
 use crate::shards::{self, DigestShards};
@@ -200,7 +201,7 @@ impl Universe {
     ) -> Result<Self, BuildError> {
         let spec = &spec.with_capacity(set.len().max(1) as u64);
         let hashing = spec.hashed()?;
-        let (bits, other_bits) = shard_bits(set.len() as u64, others.len() as u64);
+        let (bits, other_bits) = shard_bits(spec.paths, set.len() as u64, others.len() as u64);
         let set = shards::MemoryShards::hashed(set, hashing, bits, threads);
         let others = shards::MemoryShards::hashed(others, hashing, other_bits, threads);
         Self::from_shards(spec, &set, &others, overlap, threads)
@@ -223,9 +224,9 @@ impl Universe {
         };
         let spec = spec.with_others(spec.others().unwrap_or(rest));
         let (mut size, hashing) = (spec.universe()?, spec.hashed()?);
-        let first = Shape { row_bits: size.row_bits, columns: size.columns, more: 0 };
+        let first = Shape { row_bits: size.row_bits, columns: size.columns, more: 0, paths: spec.paths };
         let second = Shape { columns: 1, ..first };
-        let (bits, other_bits) = shard_bits(set.len(), others.len());
+        let (bits, other_bits) = shard_bits(spec.paths, set.len(), others.len());
         let build = |(): &mut (), shard| {
             let mut halves = Vec::new();
             set.take(shard, bits, &mut halves)?;
@@ -447,7 +448,7 @@ impl Universe {
         let first_words = usize::try_from(first_words).ok().filter(|&first| first <= words.len());
         let first_words = first_words.ok_or(DecodeError::Length { field: "payload", expected, found })?;
         let (first, second) = words.as_slice().split_at(first_words);
-        let shape = Shape { row_bits, columns, more: 0 };
+        let shape = Shape { row_bits, columns, more: 0, paths: Paths::default() };
         let first = match columns {
             0 => None,
             _ => Some(Retrieval::decode(shape, shard_bits, first)?),
@@ -467,9 +468,9 @@ impl Universe {
 
 /// How many of the highest bits of a half tell its shard: of the set, for which it is built, and of the others, of which a
 /// shard can have too many to be held at a time.
-fn shard_bits(set: u64, others: u64) -> (u32, u32) {
-    let bits = math::shard_bits(set);
-    (bits, bits.max(math::shard_bits(others)))
+fn shard_bits(paths: Paths, set: u64, others: u64) -> (u32, u32) {
+    let bits = paths.shard_bits(set);
+    (bits, bits.max(paths.shard_bits(others)))
 }
 
 impl Filter for Universe {
@@ -493,6 +494,14 @@ impl Filter for Universe {
 impl AnyFilter for Universe {
     fn family(&self) -> &'static Family {
         &FAMILY
+    }
+
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: Paths) {
+        self.second.shape.paths = paths;
+        if let Some(first) = &mut self.first {
+            first.shape.paths = paths;
+        }
     }
 
     fn layout(&self) -> Option<Layout> {

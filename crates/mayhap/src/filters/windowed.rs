@@ -53,6 +53,7 @@ use crate::error::{DecodeError, Error, Full, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report, WindowReport};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math::{self, MAX_PROBES, WINDOWED_GENERATIONS};
+use crate::paths::Paths;
 use crate::probing::{PHI, Probing, reduce};
 use crate::simd::prefetch;
 use crate::simd::probes::is_far;
@@ -113,6 +114,7 @@ pub struct Windowed {
     words: Words,
     size: WindowedSize,
     hashing: Hashing,
+    paths: Paths,
     /// Insert calls, repeats included; unknown after an interrupted update.
     inserted: Option<u64>,
     /// The place of the newest slice. The one before it in the ring is a generation older.
@@ -187,7 +189,7 @@ impl Windowed {
     /// # Errors
     /// As for [`new`](Windowed::new).
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        Self::of(spec.windowed()?, spec.hashed()?)
+        Ok(Self { paths: spec.paths, ..Self::of(spec.windowed()?, spec.hashed()?)? })
     }
 
     /// An empty filter that puts each key into `probes` slices and remembers so many generations of so many keys each:
@@ -221,7 +223,8 @@ impl Windowed {
         let words = Words::zeroed(size.bits() / 64)?;
         let ones = alloc::vec![0; size.slices() as usize];
         let rule = Rule::Squared;
-        Ok(Self { words, size, hashing, inserted: Some(0), newest: 0, young: 0, ones, rule })
+        let (newest, young, paths) = (0, 0, Paths::default());
+        Ok(Self { words, size, hashing, paths, inserted: Some(0), newest, young, ones, rule })
     }
 
     /// Inserts a key, as the newest one, and says whether it is perhaps among those that are remembered.
@@ -276,7 +279,7 @@ impl Windowed {
             &mut filter,
             keys,
             hash,
-            is_far(self.words.as_slice()),
+            is_far(self.paths, self.words.as_slice()),
             |filter, digest| filter.prefetch(digest, 0),
             |filter, digests| hits.extend(digests.iter().map(|&digest| filter.contains_digest(digest))),
         );
@@ -288,7 +291,7 @@ impl Windowed {
         hash: impl Fn(&[K], &mut [Digest]),
         mut told: impl FnMut(Insertion),
     ) {
-        let far = is_far(self.words.as_slice());
+        let far = is_far(self.paths, self.words.as_slice());
         pipeline(
             self,
             keys,
@@ -532,7 +535,8 @@ impl Windowed {
         }
         let fpr = math::windowed_fpr(probes, generations, generation, slice_bits);
         let size = WindowedSize { capacity, probes, generations, generation, slice_bits, fpr_asked, fpr };
-        Ok(Self { words, size, hashing, inserted, newest, young, ones, rule })
+        let paths = Paths::default();
+        Ok(Self { words, size, hashing, paths, inserted, newest, young, ones, rule })
     }
 }
 
@@ -576,6 +580,11 @@ impl Insert for Windowed {
 impl AnyFilter for Windowed {
     fn family(&self) -> &'static Family {
         &FAMILY
+    }
+
+    #[cfg(feature = "internals")]
+    fn set_paths(&mut self, paths: Paths) {
+        self.paths = paths;
     }
 
     fn report(&self) -> Report {

@@ -1,6 +1,7 @@
 //! Keys in blocks, one at a time and many: the loops, compiled once for each instruction set.
 
 use crate::batch::pipeline;
+use crate::paths::Paths;
 use crate::probing::reduce;
 
 /// Filters smaller than this are asked without prefetching: the processor hides the second-level cache by itself.
@@ -19,9 +20,10 @@ pub(crate) fn place<B>(blocks: &[B], half: u64) -> usize {
     reduce(half, blocks.len() as u64) as usize
 }
 
-/// Asks for many keys; one answer each.
+/// Asks for many keys; writes one answer each, whatever was there before.
 #[inline(always)]
 pub(super) fn ask<B, K>(
+    paths: Paths,
     blocks: &[B],
     keys: &[K],
     hash: impl Fn(&[K], &mut [u64]),
@@ -29,9 +31,10 @@ pub(super) fn ask<B, K>(
     has: impl Fn(&B, u64) -> bool,
 ) {
     if blocks.is_empty() {
+        hits.fill(false);
         return;
     }
-    let far = size_of_val(blocks) >= PREFETCH_FROM_BYTES;
+    let far = paths.is_far(size_of_val(blocks), PREFETCH_FROM_BYTES);
     let mut left = hits;
     pipeline(
         &mut left,
@@ -53,6 +56,7 @@ pub(super) fn ask<B, K>(
 /// Inserts many keys that all belong into this part; tells of each whether it was new.
 #[inline(always)]
 pub(super) fn put<B, K>(
+    paths: Paths,
     mut blocks: &mut [B],
     part: Part,
     keys: &[K],
@@ -61,7 +65,7 @@ pub(super) fn put<B, K>(
     set: impl Fn(&mut B, u64) -> bool,
 ) {
     let place = |half: u64| reduce(half, part.total).wrapping_sub(part.first) as usize;
-    let far = size_of_val(blocks) >= PREFETCH_FROM_BYTES;
+    let far = paths.is_far(size_of_val(blocks), PREFETCH_FROM_BYTES);
     pipeline(
         &mut blocks,
         keys,
@@ -120,10 +124,12 @@ macro_rules! kernels {
     ($(#[$instructions:meta])?) => {
         use super::blocks::{Part, Single, ask, place, put};
         use crate::math::BlockShape;
+        use crate::paths::Paths;
 
         /// Asks for many keys; one answer each.
         $(#[$instructions])?
         pub(super) fn contains_all<K>(
+            paths: Paths,
             words: &[u64],
             shape: BlockShape,
             keys: &[K],
@@ -132,18 +138,19 @@ macro_rules! kernels {
         ) {
             let (lines, splits) = (words.as_chunks().0, words.as_chunks().0);
             match shape {
-                BlockShape::Line { full: 0, .. } => ask(lines, keys, hash, hits, |l, h| has_line::<0, true>(l, h)),
-                BlockShape::Line { full: 1, half: false } => ask(lines, keys, hash, hits, |l, h| has_line::<1, false>(l, h)),
-                BlockShape::Line { full: 1, half: true } => ask(lines, keys, hash, hits, |l, h| has_line::<1, true>(l, h)),
-                BlockShape::Line { half: false, .. } => ask(lines, keys, hash, hits, |l, h| has_line::<2, false>(l, h)),
-                BlockShape::Line { half: true, .. } => ask(lines, keys, hash, hits, |l, h| has_line::<2, true>(l, h)),
-                BlockShape::Split => ask(splits, keys, hash, hits, |s, h| has_split(s, h)),
+                BlockShape::Line { full: 0, .. } => ask(paths, lines, keys, hash, hits, |l, h| has_line::<0, true>(l, h)),
+                BlockShape::Line { full: 1, half: false } => ask(paths, lines, keys, hash, hits, |l, h| has_line::<1, false>(l, h)),
+                BlockShape::Line { full: 1, half: true } => ask(paths, lines, keys, hash, hits, |l, h| has_line::<1, true>(l, h)),
+                BlockShape::Line { half: false, .. } => ask(paths, lines, keys, hash, hits, |l, h| has_line::<2, false>(l, h)),
+                BlockShape::Line { half: true, .. } => ask(paths, lines, keys, hash, hits, |l, h| has_line::<2, true>(l, h)),
+                BlockShape::Split => ask(paths, splits, keys, hash, hits, |s, h| has_split(s, h)),
             }
         }
 
         /// Inserts many keys that all belong into this part; tells of each whether it was new.
         $(#[$instructions])?
         pub(super) fn insert_all<K>(
+            paths: Paths,
             words: &mut [u64],
             part: Part,
             shape: BlockShape,
@@ -152,12 +159,12 @@ macro_rules! kernels {
             told: impl FnMut(bool),
         ) {
             match shape {
-                BlockShape::Line { full: 0, .. } => put(words.as_chunks_mut().0, part, keys, hash, told, |l, h| set_line::<0, true>(l, h)),
-                BlockShape::Line { full: 1, half: false } => put(words.as_chunks_mut().0, part, keys, hash, told, |l, h| set_line::<1, false>(l, h)),
-                BlockShape::Line { full: 1, half: true } => put(words.as_chunks_mut().0, part, keys, hash, told, |l, h| set_line::<1, true>(l, h)),
-                BlockShape::Line { half: false, .. } => put(words.as_chunks_mut().0, part, keys, hash, told, |l, h| set_line::<2, false>(l, h)),
-                BlockShape::Line { half: true, .. } => put(words.as_chunks_mut().0, part, keys, hash, told, |l, h| set_line::<2, true>(l, h)),
-                BlockShape::Split => put(words.as_chunks_mut().0, part, keys, hash, told, |s, h| set_split(s, h)),
+                BlockShape::Line { full: 0, .. } => put(paths, words.as_chunks_mut().0, part, keys, hash, told, |l, h| set_line::<0, true>(l, h)),
+                BlockShape::Line { full: 1, half: false } => put(paths, words.as_chunks_mut().0, part, keys, hash, told, |l, h| set_line::<1, false>(l, h)),
+                BlockShape::Line { full: 1, half: true } => put(paths, words.as_chunks_mut().0, part, keys, hash, told, |l, h| set_line::<1, true>(l, h)),
+                BlockShape::Line { half: false, .. } => put(paths, words.as_chunks_mut().0, part, keys, hash, told, |l, h| set_line::<2, false>(l, h)),
+                BlockShape::Line { half: true, .. } => put(paths, words.as_chunks_mut().0, part, keys, hash, told, |l, h| set_line::<2, true>(l, h)),
+                BlockShape::Split => put(paths, words.as_chunks_mut().0, part, keys, hash, told, |s, h| set_split(s, h)),
             }
         }
 

@@ -1,23 +1,25 @@
 //! Cells in four buckets, looked at together: a bucket in each lane of a register.
 
 use crate::bits::{CellLanes, FourPlaces};
+use crate::paths::Paths;
 
 /// Appends for each key whether a cell of one of its buckets has the remainder that belongs to it. `false`: no
 /// instructions for it, or cells too wide; then nothing was appended.
 #[inline]
 pub(crate) fn any_of_four(
+    paths: Paths,
     words: &[u64],
     lanes: &CellLanes,
     places: &[FourPlaces],
     hits: &mut [bool],
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if lanes.shape.width() <= WIDEST && super::avx2::is_available() {
+    if lanes.shape.width() <= WIDEST && paths.may_detect() && super::avx2::is_available() {
         // SAFETY: the instructions were detected.
         unsafe { avx2::any_of_four(words, lanes, places, hits) };
         return true;
     }
-    let _ = (words, lanes, places, hits);
+    let _ = (paths, words, lanes, places, hits);
     false
 }
 

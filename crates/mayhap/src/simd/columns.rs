@@ -1,5 +1,7 @@
 //! Which of the slots that a row picks are set, column by column: an even or an odd number of them.
 
+use crate::paths::Paths;
+
 /// Looks at several columns at a time, with whatever instructions there are.
 pub(crate) trait Parities: Copy {
     /// Bit i is the parity of the bits of `row` that are set in the window of column i as well, for so many columns; bits
@@ -22,12 +24,13 @@ pub(crate) trait ColumnWork {
 
 /// Does some work with the best instructions that there are.
 #[inline(always)]
-pub(crate) fn with_parities<W: ColumnWork>(work: W) -> W::Output {
+pub(crate) fn with_parities<W: ColumnWork>(paths: Paths, work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
-    if vectors::is_available() {
+    if paths.may_detect() && vectors::is_available() {
         // SAFETY: the instructions were detected.
         return unsafe { vectors::run(work) };
     }
+    let _ = paths;
     work.run(Portable)
 }
 
@@ -149,7 +152,10 @@ mod tests {
                 let one = |i: usize| (0..64).fold(0, |odd, at| odd ^ (row >> at & slot(i, at)));
                 let expected = (0..columns).fold(0, |all, i| all | one(i) << i);
                 assert_eq!(Ask(low, high, columns, shift as u32, row).run(Portable), expected);
-                assert_eq!(with_parities(Ask(low, high, columns, shift as u32, row)), expected);
+                assert_eq!(
+                    with_parities(Paths::default(), Ask(low, high, columns, shift as u32, row)),
+                    expected
+                );
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Sixteen 32-bit lanes of a cache line, compared with one value at once.
 
+use crate::paths::Paths;
+
 /// A cache line. Lane `2 i` is the low half of word `i`, lane `2 i + 1` its high half.
 pub(crate) type Line = [u64; 8];
 
@@ -20,12 +22,13 @@ pub(crate) trait LineWork {
 
 /// Does some work with the best instructions that there are.
 #[inline(always)]
-pub(crate) fn with_lines<W: LineWork>(work: W) -> W::Output {
+pub(crate) fn with_lines<W: LineWork>(paths: Paths, work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
-    if super::avx2::is_available() {
+    if paths.may_detect() && super::avx2::is_available() {
         // SAFETY: the instructions were detected.
         return unsafe { avx2::run(work) };
     }
+    let _ = paths;
     work.run(Portable)
 }
 
@@ -104,7 +107,7 @@ mod tests {
                     expected |= u32::from(word >> 32 == u64::from(value)) << (2 * index + 1);
                 }
                 assert_eq!(Equal(&line, value).run(Portable), expected);
-                assert_eq!(with_lines(Equal(&line, value)), expected);
+                assert_eq!(with_lines(Paths::default(), Equal(&line, value)), expected);
             }
         }
     }

@@ -33,6 +33,7 @@ pub(crate) use segments::{PHI, Places, Shard, folded, place_all};
 
 use crate::hash::{Digest, xxh3_of_word};
 use crate::math::BlockShape;
+use crate::paths::Paths;
 
 /// Asks for the cache line of `slice[index]` before it is needed. Out of range is no error: nothing
 /// happens, since a prefetch never changes an answer.
@@ -80,9 +81,10 @@ pub(crate) fn xxh3_halves(words: &[u64], seed: u64, halves: &mut [u64]) {
     halves.iter_mut().zip(words).for_each(|(half, &word)| *half = xxh3_of_word::digest(word, flip).a);
 }
 
-/// Asks for many keys by the first halves of their digests; one answer each.
+/// Asks for many keys by the first halves of their digests; writes one answer each, whatever was there before.
 #[inline(always)]
 pub(crate) fn contains_all<K>(
+    paths: Paths,
     words: &[u64],
     shape: BlockShape,
     keys: &[K],
@@ -90,19 +92,20 @@ pub(crate) fn contains_all<K>(
     hits: &mut [bool],
 ) {
     #[cfg(target_arch = "x86_64")]
-    if avx2::is_available() {
+    if paths.may_detect() && avx2::is_available() {
         // SAFETY: the instructions were detected.
-        return unsafe { avx2::contains_all(words, shape, keys, hash, hits) };
+        return unsafe { avx2::contains_all(paths, words, shape, keys, hash, hits) };
     }
     #[cfg(target_arch = "aarch64")]
-    return neon::contains_all(words, shape, keys, hash, hits);
+    return neon::contains_all(paths, words, shape, keys, hash, hits);
     #[cfg(not(target_arch = "aarch64"))]
-    portable::contains_all(words, shape, keys, hash, hits);
+    portable::contains_all(paths, words, shape, keys, hash, hits);
 }
 
 /// Inserts many keys that all belong into this part of the blocks; tells of each whether it was new.
 #[inline(always)]
 pub(crate) fn insert_all<K>(
+    paths: Paths,
     words: &mut [u64],
     part: Part,
     shape: BlockShape,
@@ -111,20 +114,20 @@ pub(crate) fn insert_all<K>(
     told: impl FnMut(bool),
 ) {
     #[cfg(target_arch = "x86_64")]
-    if avx2::is_available() {
+    if paths.may_detect() && avx2::is_available() {
         // SAFETY: the instructions were detected.
-        return unsafe { avx2::insert_all(words, part, shape, keys, hash, told) };
+        return unsafe { avx2::insert_all(paths, words, part, shape, keys, hash, told) };
     }
     #[cfg(target_arch = "aarch64")]
-    return neon::insert_all(words, part, shape, keys, hash, told);
+    return neon::insert_all(paths, words, part, shape, keys, hash, told);
     #[cfg(not(target_arch = "aarch64"))]
-    portable::insert_all(words, part, shape, keys, hash, told);
+    portable::insert_all(paths, words, part, shape, keys, hash, told);
 }
 
 /// What is done with single keys in blocks of a shape.
-pub(crate) fn single(shape: BlockShape) -> Single {
+pub(crate) fn single(paths: Paths, shape: BlockShape) -> Single {
     #[cfg(target_arch = "x86_64")]
-    if avx2::is_available() {
+    if paths.may_detect() && avx2::is_available() {
         // SAFETY: the instructions were detected.
         return unsafe { avx2::single(shape) };
     }
@@ -157,7 +160,7 @@ mod tests {
     /// Filters below and above the size from which on lines are prefetched.
     #[test]
     fn the_best_kernels_do_what_the_portable_ones_do() {
-        let (present, absent) = (halves(0), halves(1 << 40));
+        let (paths, present, absent) = (Paths::default(), halves(0), halves(1 << 40));
         for shape in BLOCK_SHAPES {
             for blocks in [1, 7, 190, 5_000] {
                 let part = Part { first: 0, total: blocks };
@@ -165,16 +168,16 @@ mod tests {
                 let (mut plain, mut best, mut one_by_one) = (zeros.clone(), zeros.clone(), zeros);
                 let (mut new, mut new_best) = (vec![], vec![]);
                 let keys = &present[..2000];
-                portable::insert_all(&mut plain, part, shape, keys, copy, |is_new| new.push(is_new));
-                insert_all(&mut best, part, shape, keys, copy, |is_new| new_best.push(is_new));
-                let single = single(shape);
+                portable::insert_all(paths, &mut plain, part, shape, keys, copy, |is_new| new.push(is_new));
+                insert_all(paths, &mut best, part, shape, keys, copy, |is_new| new_best.push(is_new));
+                let single = single(paths, shape);
                 let new_single: Vec<bool> = keys.iter().map(|&h| single.insert(&mut one_by_one, h)).collect();
                 assert!(plain == best && plain == one_by_one, "{shape:?}, {blocks} blocks");
                 assert!(new == new_best && new == new_single, "{shape:?}, {blocks} blocks");
                 for asked in [&present, &absent] {
                     let (mut hits, mut hits_best) = (vec![false; asked.len()], vec![false; asked.len()]);
-                    portable::contains_all(&plain, shape, asked, copy, &mut hits);
-                    contains_all(&plain, shape, asked, copy, &mut hits_best);
+                    portable::contains_all(paths, &plain, shape, asked, copy, &mut hits);
+                    contains_all(paths, &plain, shape, asked, copy, &mut hits_best);
                     let hits_single: Vec<bool> = asked.iter().map(|&h| single.contains(&plain, h)).collect();
                     assert!(hits == hits_best && hits == hits_single, "{shape:?}, {blocks} blocks");
                 }
@@ -185,17 +188,17 @@ mod tests {
 
     #[test]
     fn parts_make_the_whole() {
-        let present = halves(0);
+        let (paths, present) = (Paths::default(), halves(0));
         for shape in BLOCK_SHAPES {
             let (total, stride) = (5_000, shape.bits() as usize / 64);
             let mut whole = vec![0; 5_000 * stride];
-            insert_all(&mut whole, Part { first: 0, total }, shape, &present, copy, |_| {});
+            insert_all(paths, &mut whole, Part { first: 0, total }, shape, &present, copy, |_| {});
             let mut parts = vec![0; 5_000 * stride];
             let (low, high) = parts.split_at_mut(1_234 * stride);
             let (below, above): (Vec<u64>, Vec<u64>) =
                 present.iter().partition(|&&half| crate::probing::reduce(half, total) < 1_234);
-            insert_all(low, Part { first: 0, total }, shape, &below, copy, |_| {});
-            insert_all(high, Part { first: 1_234, total }, shape, &above, copy, |_| {});
+            insert_all(paths, low, Part { first: 0, total }, shape, &below, copy, |_| {});
+            insert_all(paths, high, Part { first: 1_234, total }, shape, &above, copy, |_| {});
             assert!(whole == parts, "{shape:?}");
         }
     }

@@ -7,6 +7,7 @@
 
 use crate::batch::{BATCH, pipeline};
 use crate::hash::Digest;
+use crate::paths::Paths;
 use crate::probing::{Walk, reduce};
 
 /// Filters smaller than this are asked and filled without prefetching: each position would cost an instruction more
@@ -15,8 +16,8 @@ const PREFETCH_FROM_BYTES: usize = 4 << 20;
 
 /// Whether the words of a filter are to be prefetched.
 #[inline(always)]
-pub(crate) fn is_far<W>(words: &[W]) -> bool {
-    size_of_val(words) >= PREFETCH_FROM_BYTES
+pub(crate) fn is_far<W>(paths: Paths, words: &[W]) -> bool {
+    paths.is_far(size_of_val(words), PREFETCH_FROM_BYTES)
 }
 
 /// Positions per group behind the first.
@@ -159,7 +160,7 @@ impl Queue {
     }
 }
 
-/// Asks for many keys out of cache; one answer each.
+/// Asks for many keys out of cache; writes one answer each, whatever was there before.
 #[inline(always)]
 fn ask<K>(
     words: &[u64],
@@ -193,6 +194,8 @@ fn ask<K>(
                 passed_second.push_if(passes, Survivor { walk, answer });
             }
             passed_second.as_slice().iter().for_each(|survivor| bits.prefetch(survivor.walk, rest));
+            // Only those that pass two steps get an answer later on; the others have theirs now.
+            hits[asked..asked + digests.len()].fill(false);
             for (i, &digest) in digests.iter().enumerate() {
                 let mut walk = Walk::new(digest);
                 let passes = bits.all(&mut walk, first);
@@ -202,11 +205,17 @@ fn ask<K>(
             asked += digests.len();
         },
     );
+    debug_assert!(asked == keys.len(), "every key was asked for");
+    debug_assert!(
+        passed_first.len == 0 && passed_second.len == 0,
+        "the pipeline ends two turns after its last key"
+    );
 }
 
 /// Inserts many keys; tells of each how many bits it set.
 #[inline(always)]
 fn put<K>(
+    paths: Paths,
     mut words: &mut [u64],
     bits: u64,
     probes: u32,
@@ -214,7 +223,7 @@ fn put<K>(
     hash: impl Fn(&[K], &mut [Digest]),
     mut told: impl FnMut(u32),
 ) {
-    let far = is_far(words);
+    let far = is_far(paths, words);
     pipeline(
         &mut words,
         keys,
@@ -227,8 +236,9 @@ fn put<K>(
     );
 }
 
-/// Asks for many keys; one answer each.
+/// Asks for many keys; writes one answer each, whatever was there before.
 pub(crate) fn contains_all<K>(
+    paths: Paths,
     words: &[u64],
     bits: u64,
     single: Single,
@@ -236,7 +246,7 @@ pub(crate) fn contains_all<K>(
     hash: impl Fn(&[K], &mut [Digest]),
     hits: &mut [bool],
 ) {
-    if !is_far(words) {
+    if !is_far(paths, words) {
         let mut left = hits;
         return pipeline(
             &mut left,
@@ -254,7 +264,7 @@ pub(crate) fn contains_all<K>(
     }
     let probes = single.probes;
     #[cfg(target_arch = "x86_64")]
-    if bmi2::is_available() {
+    if paths.may_detect() && bmi2::is_available() {
         // SAFETY: the instructions were detected.
         return unsafe { bmi2::ask(words, bits, probes, keys, hash, hits) };
     }
@@ -263,6 +273,7 @@ pub(crate) fn contains_all<K>(
 
 /// Inserts many keys; tells of each how many bits it set.
 pub(crate) fn insert_all<K>(
+    paths: Paths,
     words: &mut [u64],
     bits: u64,
     probes: u32,
@@ -271,11 +282,11 @@ pub(crate) fn insert_all<K>(
     told: impl FnMut(u32),
 ) {
     #[cfg(target_arch = "x86_64")]
-    if bmi2::is_available() {
+    if paths.may_detect() && bmi2::is_available() {
         // SAFETY: the instructions were detected.
-        return unsafe { bmi2::put(words, bits, probes, keys, hash, told) };
+        return unsafe { bmi2::put(paths, words, bits, probes, keys, hash, told) };
     }
-    baseline::put(words, bits, probes, keys, hash, told);
+    baseline::put(paths, words, bits, probes, keys, hash, told);
 }
 
 /// Asks for one key: the words, the number of bits and of probes, the digest.
@@ -291,9 +302,9 @@ pub(crate) struct Single {
 }
 
 impl Single {
-    pub(crate) fn of(probes: u32) -> Self {
+    pub(crate) fn of(probes: u32, paths: Paths) -> Self {
         #[cfg(target_arch = "x86_64")]
-        if bmi2::is_available() {
+        if paths.may_detect() && bmi2::is_available() {
             return bmi2::single(probes);
         }
         baseline::single(probes)
@@ -316,7 +327,7 @@ impl core::fmt::Debug for Single {
 /// The loops for one instruction set.
 macro_rules! loops {
     ($(#[$instructions:meta])?) => {
-        use super::{Digest, Single};
+        use super::{Digest, Paths, Single};
 
         $(#[$instructions])?
         pub(super) fn ask<K>(
@@ -332,6 +343,7 @@ macro_rules! loops {
 
         $(#[$instructions])?
         pub(super) fn put<K>(
+            paths: Paths,
             words: &mut [u64],
             bits: u64,
             probes: u32,
@@ -339,7 +351,7 @@ macro_rules! loops {
             hash: impl Fn(&[K], &mut [Digest]),
             told: impl FnMut(u32),
         ) {
-            super::put(words, bits, probes, keys, hash, told);
+            super::put(paths, words, bits, probes, keys, hash, told);
         }
 
         /// With `PROBES` positions; 0 stands for any number.
@@ -408,6 +420,7 @@ mod tests {
     /// Any number of keys, of probes and of bits, near and far.
     #[test]
     fn many_keys_get_the_bits_and_answers_of_each() {
+        let paths = Paths::default();
         for (bits, keys) in [(1u64, 3), (100, 10), (64 * 1000, 5_000), (64 * 600_000, 1_000)] {
             for probes in [1, 2, 3, 4, 5, 7, 8, 13, 33] {
                 let digest = |key: u64| Hashing::Xxh3 { seed: probes.into() }.digest_of(key);
@@ -426,7 +439,7 @@ mod tests {
                     fresh.push(set);
                     assert_eq!(insert(&mut single, bits, probes, digest), set > 0);
                 }
-                insert_all(&mut many, bits, probes, &present, copy, |set| told.push(set));
+                insert_all(paths, &mut many, bits, probes, &present, copy, |set| told.push(set));
                 assert!(plain == single && plain == many && fresh == told, "{bits} bits, {probes} probes");
                 let has = |digest: Digest| {
                     positions(digest, probes, bits)
@@ -434,10 +447,10 @@ mod tests {
                 };
                 for asked in [&present, &absent] {
                     let mut hits = vec![false; asked.len()];
-                    contains_all(&plain, bits, Single::of(probes), asked, copy, &mut hits);
+                    contains_all(paths, &plain, bits, Single::of(probes, paths), asked, copy, &mut hits);
                     for (&digest, hit) in asked.iter().zip(hits) {
                         assert_eq!(hit, has(digest));
-                        assert_eq!(Single::of(probes).contains(&plain, bits, digest), hit);
+                        assert_eq!(Single::of(probes, paths).contains(&plain, bits, digest), hit);
                         assert_eq!(baseline::single(probes).contains(&plain, bits, digest), hit);
                     }
                 }

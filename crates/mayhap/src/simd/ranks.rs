@@ -1,5 +1,7 @@
 //! Counting and finding the set bits of words, by the machine's own instructions where it has them.
 
+use crate::paths::Paths;
+
 /// What is done with the bits of a word.
 pub(crate) trait Ranks: Copy {
     /// How many bits are set.
@@ -24,12 +26,13 @@ pub(crate) trait Work {
 
 /// Does some work with the best instructions that there are.
 #[inline(always)]
-pub(crate) fn with_ranks<W: Work>(work: W) -> W::Output {
+pub(crate) fn with_ranks<W: Work>(paths: Paths, work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
-    if bmi2::is_available() {
+    if paths.may_detect() && bmi2::is_available() {
         // SAFETY: the instructions were detected.
         return unsafe { bmi2::run(work) };
     }
+    let _ = paths;
     work.run(Portable)
 }
 
@@ -146,7 +149,7 @@ mod tests {
                 let lowest = left & left.wrapping_neg();
                 let expected = (word.count_ones(), lowest, ((1u128 << (2 * rank)) - 1) as u64);
                 assert_eq!(Pick(word, rank).run(Portable), expected, "{word:x}, {rank}");
-                assert_eq!(with_ranks(Pick(word, rank)), expected, "{word:x}, {rank}");
+                assert_eq!(with_ranks(Paths::default(), Pick(word, rank)), expected, "{word:x}, {rank}");
                 left ^= lowest;
             }
         }

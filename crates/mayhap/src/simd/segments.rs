@@ -3,6 +3,7 @@
 #[cfg(target_arch = "x86_64")]
 use super::avx2;
 use crate::batch::BATCH;
+use crate::paths::Paths;
 use crate::probing::reduce;
 use crate::shards::shard_of;
 
@@ -79,6 +80,7 @@ impl<const WAYS: usize> Default for Places<WAYS> {
 /// `short`: each shard has fewer than 2^32 first places.
 #[inline]
 pub(crate) fn place_all<const WAYS: usize>(
+    paths: Paths,
     shards: &[Shard],
     bits: u32,
     short: bool,
@@ -86,11 +88,11 @@ pub(crate) fn place_all<const WAYS: usize>(
     to: &mut Places<WAYS>,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if short && avx2::is_available() {
+    if short && paths.may_detect() && avx2::is_available() {
         // SAFETY: the instructions were detected.
         return unsafe { avx2_place_all(shards, bits, (halves, count), to) };
     }
-    let _ = short;
+    let _ = (paths, short);
     place_one_by_one(shards, bits, (halves, count), to);
 }
 
@@ -186,13 +188,13 @@ mod tests {
 
     fn agree<const WAYS: usize>(shards: &[Shard], bits: u32, halves: &[u64; BATCH]) {
         let (mut best, mut plain) = (Places::<WAYS>::default(), Places::<WAYS>::default());
-        place_all(shards, bits, true, (halves, BATCH), &mut best);
+        place_all(Paths::default(), shards, bits, true, (halves, BATCH), &mut best);
         place_one_by_one(shards, bits, (halves, BATCH), &mut plain);
         assert!(best == plain, "{bits} bits\n{best:?}\n{plain:?}");
         // Of fewer keys at least those are placed.
         for count in [0, 1, 4, 5, 31] {
             let mut few = Places::<WAYS>::default();
-            place_all(shards, bits, true, (halves, count), &mut few);
+            place_all(Paths::default(), shards, bits, true, (halves, count), &mut few);
             assert_eq!(few.fingerprints[..count], plain.fingerprints[..count]);
             assert!(few.places.iter().zip(&plain.places).all(|(few, plain)| few[..count] == plain[..count]));
         }
