@@ -3,12 +3,16 @@
 //! Sets of integers get small integers as keys, the others byte strings of all kinds. All randomness
 //! has a fixed seed.
 
+mod paths;
+
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::num::NonZeroU16;
 use std::ops::Range;
 
 use mayhap::bits::Bytes;
 use mayhap::family::{Capabilities, Guarantee, Make};
+use mayhap::internals::{Paths, with_paths};
 use mayhap::registry::{self, FAMILIES, METADATA};
 use mayhap::wire::{Flags, Frame, Header, PAGE, Summing, Verify, checksum, mark_writing};
 use mayhap::{
@@ -19,7 +23,13 @@ use mayhap_eval::{KeyKind, Random};
 
 // Fixtures.
 
+thread_local! {
+    /// The loops that the filters of this test take.
+    static PATHS: Cell<Paths> = Cell::default();
+}
+
 fn make_as(family: &Family, spec: &Spec) -> Result<Box<dyn AnyFilter>, SpecError> {
+    let spec = &with_paths(*spec, PATHS.get());
     match family.make {
         Make::Empty(make) => make(spec),
         Make::Counted(make) => make(spec, &mut std::iter::empty()),
@@ -40,6 +50,7 @@ fn spec_error(error: BuildError) -> SpecError {
 /// A filter with these keys. A family that is made of all of its keys at once gets each of them once, and if it is of
 /// two sets a third of them into each and a third into both.
 fn make_with(family: &Family, spec: &Spec, keys: &[Vec<u8>]) -> Box<dyn AnyFilter> {
+    let spec = &with_paths(*spec, PATHS.get());
     let digests: Vec<Digest> = keys.iter().map(|key| spec.hashing().digest(key)).collect();
     let made = match family.make {
         Make::Counted(make) => make(spec, &mut digests.iter().map(|&digest| (digest, 1))),
@@ -159,7 +170,9 @@ fn file_of(filter: &dyn AnyFilter) -> Vec<u8> {
 }
 
 fn reopen(file: &[u8]) -> Result<Box<dyn AnyFilter>, DecodeError> {
-    open(file.to_vec().into(), None)
+    let mut filter = open(file.to_vec().into(), None)?;
+    filter.set_paths(PATHS.get());
+    Ok(filter)
 }
 
 fn expect_refused(file: Vec<u8>, what: &str) -> DecodeError {
@@ -189,6 +202,16 @@ fn each_family(mut test: impl FnMut(&'static Family)) {
         println!("family {}", family.name);
         test(family);
     }
+}
+
+/// The same with every loop that a family has, whatever the size, the processor and the number of keys would choose.
+fn each_family_on_every_path(mut test: impl FnMut(&'static Family)) {
+    for (path, paths) in paths::ALL {
+        println!("path {path}");
+        PATHS.set(paths);
+        each_family(&mut test);
+    }
+    PATHS.set(Paths::default());
 }
 
 // What a family says about itself.
@@ -339,7 +362,7 @@ fn a_family_hashes_or_does_not() {
 
 #[test]
 fn no_key_that_is_in_is_ever_denied() {
-    each_family(|family| {
+    each_family_on_every_path(|family| {
         let count = 10_000;
         let mut filter = filled(family, count, 0..count);
         assert!(holds_all(&*filter, &keys(family, 0..count)));
@@ -395,7 +418,7 @@ fn no_key_that_is_in_is_ever_denied() {
 
 #[test]
 fn exact_families_admit_nothing_else() {
-    each_family(|family| {
+    each_family_on_every_path(|family| {
         let filter = filled(family, 10_000, 0..5000);
         let admitted = answers(&*filter, family, 5000..10_000).iter().filter(|&&hit| hit).count();
         if family.can.exact {
@@ -410,9 +433,9 @@ fn exact_families_admit_nothing_else() {
 
 #[test]
 fn batches_answer_like_single_calls() {
-    each_family(|family| {
-        // The second size is beyond the second-level cache, where batches prefetch.
-        for capacity in [2000, 500_000] {
+    each_family_on_every_path(|family| {
+        // Half full, and nearly empty.
+        for capacity in [2000, 20_000] {
             let filter = filled(family, capacity, 0..1000);
             let asked = keys(family, 500..1500);
             let single: Vec<bool> = asked.iter().map(|key| filter.contains(key)).collect();
@@ -433,11 +456,11 @@ fn batches_answer_like_single_calls() {
 
 #[test]
 fn batches_insert_like_single_calls() {
-    each_family(|family| {
+    each_family_on_every_path(|family| {
         if !family.can.inserts {
             return;
         }
-        for capacity in [2000, 500_000] {
+        for capacity in [2000, 20_000] {
             let mut given = keys(family, 0..1000);
             // Repeats inside one batch, in the next one and far away.
             given[20] = given[19].clone();
@@ -462,7 +485,7 @@ fn batches_insert_like_single_calls() {
 
 #[test]
 fn a_full_filter_says_how_many_went_in_and_keeps_them() {
-    each_family(|family| {
+    each_family_on_every_path(|family| {
         if !takes_integers(family) {
             return;
         }
@@ -500,10 +523,10 @@ fn a_full_filter_says_how_many_went_in_and_keeps_them() {
 
 #[test]
 fn threads_build_the_same_bytes_as_one_thread() {
-    each_family(|family| {
+    each_family_on_every_path(|family| {
         let Some(shared) = family.shared else { return };
         let spec = Spec::sized(20_000, 0.01).with_hashing(Hashing::Xxh3 { seed: 5 });
-        let shared = shared(&spec).unwrap();
+        let shared = shared(&with_paths(spec, PATHS.get())).unwrap();
         let keys = keys(family, 0..20_000);
         let digests: Vec<Digest> = keys.iter().map(|key| shared.hashing().digest(key)).collect();
         std::thread::scope(|scope| {
@@ -520,7 +543,7 @@ fn threads_build_the_same_bytes_as_one_thread() {
 /// At least as often as it is in, in single calls and in batches, also from a file.
 #[test]
 fn counts_are_never_too_low() {
-    each_family(|family| {
+    each_family_on_every_path(|family| {
         if !family.can.counts {
             return;
         }
@@ -563,11 +586,11 @@ fn counts_are_never_too_low() {
 /// are held to the family by its own tests.
 #[test]
 fn labelled_keys_are_in_some_area() {
-    each_family(|family| {
+    each_family_on_every_path(|family| {
         if !family.can.labels {
             return;
         }
-        for capacity in [2000, 500_000] {
+        for capacity in [2000, 20_000] {
             let mut given = keys(family, 0..1000);
             given[20] = given[19].clone();
             let [mut by_one, mut by_batch] = [0; 2].map(|_| make(family, capacity));
@@ -617,7 +640,7 @@ fn uncounted(filter: &dyn AnyFilter) -> (Vec<u8>, Report) {
 
 #[test]
 fn merging_equals_inserting_both() {
-    each_family(|family| {
+    each_family_on_every_path(|family| {
         if !family.can.merges {
             return;
         }
@@ -655,7 +678,7 @@ fn merging_equals_inserting_both() {
 
 #[test]
 fn intersecting_keeps_what_both_have() {
-    each_family(|family| {
+    each_family_on_every_path(|family| {
         if !family.can.intersects {
             return;
         }
@@ -677,7 +700,7 @@ fn intersecting_keeps_what_both_have() {
 
 #[test]
 fn subtracting_removes_what_the_other_has() {
-    each_family(|family| {
+    each_family_on_every_path(|family| {
         let (mut ours, theirs) = two(family);
         let outcome = combine(&mut *ours, &*theirs, Combine::Difference);
         if !family.can.subtracts {
@@ -693,7 +716,7 @@ fn subtracting_removes_what_the_other_has() {
 
 #[test]
 fn removing_undoes_inserting() {
-    each_family(|family| {
+    each_family_on_every_path(|family| {
         if !takes_keys(family) {
             return;
         }
@@ -728,7 +751,7 @@ fn removing_undoes_inserting() {
 /// Those that are in, some of them twice in one batch, and those that are not.
 #[test]
 fn removing_many_equals_removing_each() {
-    each_family(|family| {
+    each_family_on_every_path(|family| {
         for count in [600, 60_000] {
             let filter = filled(family, count, 0..count);
             let (mut one, mut other) = (reopen(&file_of(&*filter)).unwrap(), filter);
@@ -748,7 +771,7 @@ fn removing_many_equals_removing_each() {
 /// Nobody else's digests may stand in the way: the same, with all old keys in a decoded filter.
 #[test]
 fn removing_works_on_what_came_from_a_file() {
-    each_family(|family| {
+    each_family_on_every_path(|family| {
         let mut filter = reopen(&file_of(&*filled(family, 1000, 0..600))).unwrap();
         let first = digests(&*filter, &keys(family, 0..300));
         let Some(remove) = filter.as_remove() else { return };
@@ -838,7 +861,7 @@ fn states(family: &Family) -> Vec<Box<dyn AnyFilter>> {
 
 #[test]
 fn a_file_gives_the_same_answers_report_and_bytes() {
-    each_family(|family| {
+    each_family_on_every_path(|family| {
         for filter in states(family) {
             let file = file_of(&*filter);
             let again = reopen(&file).unwrap();
@@ -865,7 +888,7 @@ fn a_file_gives_the_same_answers_report_and_bytes() {
 
 #[test]
 fn bytes_do_not_depend_on_the_order_of_inserts() {
-    each_family(|family| {
+    each_family_on_every_path(|family| {
         if !takes_keys(family) {
             return;
         }
@@ -890,7 +913,7 @@ fn bytes_do_not_depend_on_the_order_of_inserts() {
 
 #[test]
 fn a_filter_in_exclusive_bytes_is_written_where_it_lies() {
-    each_family(|family| {
+    each_family_on_every_path(|family| {
         if !family.in_place || cfg!(target_endian = "big") {
             return;
         }
@@ -906,6 +929,7 @@ fn a_filter_in_exclusive_bytes_is_written_where_it_lies() {
         frame.payload = Bytes::exclusive(bytemuck::cast_slice_mut::<u64, u8>(place));
         let hashing = frame.hashing(None).unwrap();
         let mut filter = registry::decode(&mut frame, hashing).unwrap();
+        filter.set_paths(PATHS.get());
         insert(&mut *filter, &keys(family, 500..1000));
         let encoded = encode(&*filter, Summing::Payload);
         assert_eq!(encoded.pieces()[1].as_ptr().addr(), address);

@@ -1,15 +1,18 @@
 //! Random operations against an exact model: never a false negative, and no error at all of exact families.
 
+mod paths;
+
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 
 use mayhap::family::{Guarantee, Make};
+use mayhap::internals::{Paths, with_paths};
 use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
 use mayhap::{
-    AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Counting, Cuckoo, Dleft, Error, Family,
-    Filter, Hashing, Insert, Insertion, Key, Layout, Scalable, Secret, SharedInsert, Shifting, Spec,
-    Spectral, Windowed, combine, encode, open,
+    AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Counting, Cuckoo, Dleft, Error,
+    Expanding, Family, Filter, Hashing, Insert, Insertion, Key, Layout, Scalable, Secret, SharedInsert,
+    Shifting, Spec, Spectral, Table, Windowed, combine, encode, open,
 };
 use mayhap_eval::KeyKind;
 use proptest::prelude::*;
@@ -50,6 +53,8 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 /// A filter and what it should hold: how often each key is in.
 struct Pair {
     family: &'static Family,
+    /// The loops that the filter takes.
+    paths: Paths,
     filter: Box<dyn AnyFilter>,
     model: HashMap<u64, u64>,
     /// Insert calls, as long as the filter claims to know them.
@@ -58,18 +63,19 @@ struct Pair {
     recent: VecDeque<u64>,
 }
 
-fn make(family: &Family) -> Box<dyn AnyFilter> {
+fn make(family: &Family, paths: Paths) -> Box<dyn AnyFilter> {
     let Make::Empty(make) = family.make else { panic!("{}: another way to be made", family.name) };
     // A bitmap has room for all keys. A filter is over-full long before, which must not cost a key; or it says that it
     // is full, and has not changed.
     let probe = make(&Spec::sized(1, 0.01)).unwrap();
     let capacity = if probe.hashing() == Hashing::Integer { KEYS } else { 50 };
-    make(&Spec::sized(capacity, 0.03)).unwrap()
+    make(&with_paths(Spec::sized(capacity, 0.03), paths)).unwrap()
 }
 
 impl Pair {
-    fn new(family: &'static Family) -> Self {
-        Self { family, filter: make(family), model: HashMap::new(), calls: 0, recent: VecDeque::new() }
+    fn new(family: &'static Family, paths: Paths) -> Self {
+        let filter = make(family, paths);
+        Self { family, paths, filter, model: HashMap::new(), calls: 0, recent: VecDeque::new() }
     }
 
     fn key(&self, number: u64) -> Vec<u8> {
@@ -112,7 +118,7 @@ impl Pair {
     }
 
     fn other(&self, numbers: &[u64]) -> Pair {
-        let mut other = Pair::new(self.family);
+        let mut other = Pair::new(self.family, self.paths);
         other.apply(&Operation::InsertMany(numbers.to_vec()));
         other
     }
@@ -172,6 +178,7 @@ impl Pair {
             Operation::SaveAndOpen => {
                 let (file, report) = (self.file(), self.filter.report());
                 self.filter = open(file.into(), None).unwrap();
+                self.filter.set_paths(self.paths);
                 assert_eq!(self.filter.report(), report);
             }
             Operation::Clear => {
@@ -194,8 +201,12 @@ impl Pair {
                     windowed.clear();
                 } else if let Some(shifting) = any.downcast_mut::<Shifting>() {
                     shifting.clear();
+                } else if let Some(expanding) = any.downcast_mut::<Expanding>() {
+                    expanding.clear();
+                } else if let Some(table) = any.downcast_mut::<Table>() {
+                    table.clear();
                 } else {
-                    self.filter = make(self.family);
+                    self.filter = make(self.family, self.paths);
                 }
                 self.model.clear();
                 self.recent.clear();
@@ -251,10 +262,10 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_family_agrees_with_a_set(operations in operations()) {
+    fn every_family_agrees_with_a_set_on_every_path(operations in operations(), path in 0..paths::ALL.len()) {
         // Families of many sets have models of their own.
         for family in FAMILIES.iter().filter(|family| family.can.inserts) {
-            let mut pair = Pair::new(family);
+            let mut pair = Pair::new(family, paths::ALL[path].1);
             for operation in &operations {
                 pair.apply(operation);
             }
