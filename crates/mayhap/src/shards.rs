@@ -12,6 +12,7 @@ use crate::error::BuildError;
 #[cfg(feature = "std")]
 use crate::hash::{Hashing, Key};
 use crate::math;
+use crate::narrow::{index, whole, whole_usize};
 
 /// The first halves of digests, by their highest bits.
 pub trait DigestShards: Sync {
@@ -57,7 +58,7 @@ pub fn working_bytes(keys: u64, threads: usize) -> u64 {
     let mean = (keys >> bits) as f64;
     // Six deviations: more in one of a million shards is rarer than one in a thousand.
     let shard = if bits == 0 { mean } else { mean + 6.0 * libm::sqrt(mean) };
-    most_threads(bits, threads) as u64 * WORKING_BYTES * (shard as u64 + 64)
+    most_threads(bits, threads) as u64 * WORKING_BYTES * (whole(shard) + 64)
 }
 
 /// Builds each of 2^bits shards by one of so many threads, each of which has a workspace, and hands what comes of them to
@@ -177,7 +178,7 @@ impl MemoryShards {
     /// Puts more halves in.
     pub fn extend(&mut self, halves: impl IntoIterator<Item = u64>) {
         for half in halves {
-            let shard = &mut self.shards[shard_of(half, self.bits) as usize];
+            let shard = &mut self.shards[index(shard_of(half, self.bits))];
             let parts = shard.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
             // One list, to which all are added.
             if parts.is_empty() {
@@ -209,13 +210,13 @@ impl Gathered {
         let shards = 1usize << bits;
         let mean = keys as f64 / shards as f64;
         // Five deviations: a shard that needs more moves once.
-        let room = if shards == 1 { keys } else { (mean + 5.0 * mean.sqrt()) as usize + 8 };
+        let room = if shards == 1 { keys } else { whole_usize(mean + 5.0 * mean.sqrt()) + 8 };
         Self { bits, shards: (0..shards).map(|_| Vec::with_capacity(room)).collect() }
     }
 
     fn extend(&mut self, halves: &[u64]) {
         for &half in halves {
-            self.shards[shard_of(half, self.bits) as usize].push(half);
+            self.shards[index(shard_of(half, self.bits))].push(half);
         }
     }
 }
@@ -234,7 +235,7 @@ impl DigestShards for MemoryShards {
         let finer = self.bits - bits;
         for part in shard << finer..(shard + 1) << finer {
             let taken = mem::take(
-                &mut *self.shards[part as usize].lock().unwrap_or_else(std::sync::PoisonError::into_inner),
+                &mut *self.shards[index(part)].lock().unwrap_or_else(std::sync::PoisonError::into_inner),
             );
             for part in taken {
                 if halves.is_empty() {
