@@ -95,6 +95,8 @@ mod retrieval;
 pub mod shards;
 mod simd;
 pub mod spec;
+#[cfg(feature = "std")]
+mod threads;
 pub mod traits;
 pub mod wire;
 

@@ -75,7 +75,7 @@ impl ProbesRule {
             ProbesRule::Down => libm::floor(best),
         };
         // The cast saturates, and NaN becomes 0.
-        (whole_u32(whole)).clamp(1, MAX_PROBES)
+        whole_u32(whole).clamp(1, MAX_PROBES)
     }
 }
 
@@ -693,8 +693,13 @@ pub fn hash_width_floor(n: f64, width_bits: u32) -> f64 {
 ///
 /// What the entries point to is not counted. At the end of the number range if it is more.
 ///
-/// Source: hashbrown 0.17, where groups have 16 bytes; a test compares.
+/// Source: hashbrown 0.17, where groups have 16 bytes on x86-64 and 8 on most others, which saves those few; a test compares.
 pub fn hash_set_bytes(n: u64, entry: u64) -> u64 {
+    hash_set_bytes_in_groups(n, entry, 16)
+}
+
+/// The same with groups of so many bytes, of which one is behind the places, and which entries end before.
+fn hash_set_bytes_in_groups(n: u64, entry: u64, group: u64) -> u64 {
     let places = match n {
         0 => return 0,
         1..=3 => Some(4),
@@ -703,8 +708,8 @@ pub fn hash_set_bytes(n: u64, entry: u64) -> u64 {
         _ => n.checked_mul(8).map(|eighths| eighths / 7).and_then(u64::checked_next_power_of_two),
     };
     let bytes = places.and_then(|places| {
-        let entries = places.checked_mul(entry)?.checked_next_multiple_of(16)?;
-        entries.checked_add(places)?.checked_add(16)
+        let entries = places.checked_mul(entry)?.checked_next_multiple_of(group)?;
+        entries.checked_add(places)?.checked_add(group)
     });
     bytes.unwrap_or(u64::MAX)
 }
@@ -1096,7 +1101,7 @@ pub fn fuse_segments(keys: u64, ways: u32) -> (u32, u64) {
         _ => (ln / libm::log(2.91) - 0.5, 0.77 + 0.305 * libm::log(6e5) / ln),
     };
     // Keys whose first places are the same must differ in the others, whatever the rounding says of a handful of keys.
-    let log = (whole_u32(libm::floor(log).max(2.0))).min(MAX_SEGMENT_LOG);
+    let log = whole_u32(libm::floor(log).max(2.0)).min(MAX_SEGMENT_LOG);
     let slots = whole(libm::round(keys as f64 * factor.max(if ways == 3 { 1.125 } else { 1.075 })));
     (log, slots.div_ceil(1 << log).saturating_sub(u64::from(ways) - 1).max(1))
 }
@@ -1802,12 +1807,16 @@ mod tests {
     fn the_bytes_of_a_hash_set_are_those_of_hashbrown() {
         use std::hash::RandomState;
         type Set<K> = hashbrown::HashSet<K, RandomState>;
+        // As many bytes as hashbrown looks at with one instruction.
+        const GROUP: u64 = if cfg!(target_feature = "sse2") { 16 } else { 8 };
         for n in (0..40).chain([100, 447, 448, 449, 1000, 57_344, 57_345, 1_000_000]) {
             let size = Set::<u64>::with_capacity_and_hasher(n, RandomState::new()).allocation_size();
-            assert_eq!(hash_set_bytes(n as u64, 8), size as u64, "{n} of 8");
+            assert_eq!(hash_set_bytes_in_groups(n as u64, 8, GROUP), size as u64, "{n} of 8");
             let size = Set::<[u32; 5]>::with_capacity_and_hasher(n, RandomState::new()).allocation_size();
-            assert_eq!(hash_set_bytes(n as u64, 20), size as u64, "{n} of 20");
+            assert_eq!(hash_set_bytes_in_groups(n as u64, 20, GROUP), size as u64, "{n} of 20");
         }
+        // What is told is that of a machine with 16, on every machine: advice is the same everywhere.
+        assert_eq!((hash_set_bytes(10, 20), hash_set_bytes_in_groups(10, 20, 8)), (352, 344));
         assert_eq!(hash_set_bytes(u64::MAX, 8), u64::MAX);
     }
 

@@ -7,12 +7,18 @@
 use alloc::vec::Vec;
 #[cfg(feature = "std")]
 use core::mem;
+#[cfg(feature = "std")]
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::error::BuildError;
 #[cfg(feature = "std")]
 use crate::hash::{Hashing, Key};
 use crate::math;
-use crate::narrow::{index, whole, whole_usize};
+use crate::narrow::whole;
+#[cfg(feature = "std")]
+use crate::narrow::{index, whole_usize};
+#[cfg(feature = "std")]
+use crate::threads;
 
 /// The first halves of digests, by their highest bits.
 pub trait DigestShards: Sync {
@@ -47,7 +53,7 @@ pub const WORKING_BYTES: u64 = 36;
 /// [`WORKING_BYTES`] for every fourth key. Two always, if there are two shards.
 #[must_use]
 pub fn most_threads(bits: u32, threads: usize) -> usize {
-    let shards = 1usize << bits;
+    let shards = usize::try_from(1u64 << bits).unwrap_or(usize::MAX);
     threads.min((shards / 4).max(2)).min(shards).max(1)
 }
 
@@ -88,7 +94,6 @@ fn built_in_parallel<W, P: Send>(
     build: impl Fn(&mut W, u64) -> Result<P, BuildError> + Sync,
     join: impl FnMut(P) -> Result<(), BuildError> + Send,
 ) -> Result<(), BuildError> {
-    use core::sync::atomic::{AtomicU64, Ordering};
     use std::collections::BTreeMap;
     use std::sync::{Mutex, PoisonError};
 
@@ -126,11 +131,8 @@ fn built_in_parallel<W, P: Send>(
             }
         }
     };
-    std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let mut joined = handles.into_iter().map(|handle| handle.join());
-        joined.try_for_each(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    })
+    let mut outcomes = threads::run(threads, work).into_iter();
+    outcomes.try_for_each(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
 /// Halves in memory, in shards from the start.
@@ -157,21 +159,22 @@ impl MemoryShards {
         let mut all = Self::new(bits);
         all.len = keys.len() as u64;
         let run = keys.len().div_ceil(threads.max(1)).max(1);
-        std::thread::scope(|scope| {
-            for keys in keys.chunks(run) {
-                let all = &all;
-                scope.spawn(move || {
-                    let mut own = Gathered::new(bits, keys.len());
-                    let mut halves = [0; 256];
-                    for keys in keys.chunks(halves.len()) {
-                        let halves = &mut halves[..keys.len()];
-                        K::halves(keys, &hashing, halves);
-                        own.extend(halves);
-                    }
-                    all.give(own);
-                });
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some(keys) = keys.chunks(run).nth(next.fetch_add(1, Ordering::Relaxed)) {
+                let mut own = Gathered::new(bits, keys.len());
+                let mut halves = [0; 256];
+                for keys in keys.chunks(halves.len()) {
+                    let halves = &mut halves[..keys.len()];
+                    K::halves(keys, &hashing, halves);
+                    own.extend(halves);
+                }
+                all.give(own);
             }
-        });
+        };
+        for outcome in threads::run(threads.min(keys.len().div_ceil(run)), work) {
+            outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
         all
     }
 
@@ -207,7 +210,7 @@ struct Gathered {
 impl Gathered {
     /// With room for as many keys, of which each shard gets about as many.
     fn new(bits: u32, keys: usize) -> Self {
-        let shards = 1usize << bits;
+        let shards = index(1 << bits);
         let mean = keys as f64 / shards as f64;
         // Five deviations: a shard that needs more moves once.
         let room = if shards == 1 { keys } else { whole_usize(mean + 5.0 * mean.sqrt()) + 8 };

@@ -5,7 +5,7 @@
 
 use super::cells::{Cells, place, read_bits, write_bits};
 use super::words::{OutOfMemory, Words};
-use crate::narrow::{index, low_u64, small};
+use crate::narrow::{index, low_u32, low_u64, small};
 use crate::simd;
 
 /// Cells of a bucket.
@@ -281,7 +281,7 @@ impl<'a> BucketsRef<'a> {
                 any |= self.lanes.matching(cells, wanted);
                 taken += self.lanes.taken(cells) >> (width - 1);
             });
-            let taken = small(taken.wrapping_mul(self.lanes.ones) >> top) & 15;
+            let taken = low_u32(taken.wrapping_mul(self.lanes.ones) >> top) & 15;
             looks[i] = Look { found: any != 0, taken };
         }
         looks

@@ -35,6 +35,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
+#[cfg(feature = "std")]
 use crate::batch::in_parallel;
 use crate::batch::{copy, pipeline};
 #[cfg(feature = "std")]
@@ -47,7 +48,6 @@ use crate::error::{DecodeError, Error, FoldError, Full, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
-#[cfg(feature = "std")]
 use crate::narrow::{index, whole};
 use crate::probing::{Positions, Probing, positions};
 use crate::simd::prefetch;

@@ -24,7 +24,7 @@ use crate::bits::{OutOfMemory, Words};
 use crate::error::{DecodeError, SpecError};
 use crate::family::AnyFilter;
 use crate::hash::ForeignHash;
-use crate::narrow::whole;
+use crate::narrow::{index, whole};
 use crate::probing::Probing;
 use crate::spec::MAX_BITS;
 use crate::wire::Fields;
@@ -110,11 +110,12 @@ fn write(filter: &ForeignBloom) -> Option<Vec<u8>> {
     let Peer::Crate { seed } = &filter.peer else { return None };
     // Whole bytes: so it was made, or read.
     let length = filter.shape.bits / 8;
-    let mut bytes = Vec::with_capacity(HEADER + length as usize);
+    let in_memory = index(length);
+    let mut bytes = Vec::with_capacity(HEADER + in_memory);
     bytes.push(VERSION);
     bytes.extend(length.to_le_bytes());
     bytes.extend(filter.shape.probes.to_le_bytes());
     bytes.extend(seed);
-    bytes.extend_from_slice(&filter.words.to_le_bytes()[..length as usize]);
+    bytes.extend_from_slice(&filter.words.to_le_bytes()[..in_memory]);
     Some(bytes)
 }

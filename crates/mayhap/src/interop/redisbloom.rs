@@ -444,7 +444,7 @@ impl Dump for RedisBloom {
     fn header(&self) -> Vec<u8> {
         let mut header = Vec::with_capacity(HEADER + self.links.len() * LINK);
         header.extend(self.inserted().to_le_bytes());
-        header.extend((small_len(self.links.len())).to_le_bytes());
+        header.extend(small_len(self.links.len()).to_le_bytes());
         header.extend(self.options.to_le_bytes());
         header.extend(self.growth.to_le_bytes());
         self.shapes().for_each(|shape| shape.write(&mut header));
