@@ -28,6 +28,7 @@ use crate::filters::{
     shifting_association, shifting_multiplicity, spatial, spectral, universe, windowed,
 };
 use crate::hash::Hashing;
+use crate::narrow::{small, whole};
 use crate::spec::{
     CountingRule, DEFAULT_FPR, EXPANDING_CAPACITY, Layout, MAX_AREAS, MAX_BITS, MAX_CAPACITY, MAX_COUNT,
     MIN_FPR, Plan, Spec,
@@ -804,7 +805,7 @@ fn each_set(needs: &Needs, spec: Spec) -> Spec {
 
 fn max_count(needs: &Needs, spec: Spec) -> Spec {
     // Above it another rule is taken.
-    spec.with_max_count(needs.counts.unwrap_or(1).min(MAX_COUNT.into()) as u32)
+    spec.with_max_count(small(needs.counts.unwrap_or(1).min(MAX_COUNT.into())))
 }
 
 fn increase(needs: &Needs, spec: Spec) -> Spec {
@@ -1157,7 +1158,7 @@ fn warn(needs: &Needs, choice: &Choice, warnings: &mut Vec<Warning>) {
         warnings.push(Warning::HostileRemoves);
     }
     if let Some(others) = needs.exceptions.filter(|&others| others > 0 && !can.exact) {
-        let admitted = libm::ceil(plan.fpr.max(plan.fpr_asked) * others as f64) as u64;
+        let admitted = whole(libm::ceil(plan.fpr.max(plan.fpr_asked) * others as f64));
         let listed = if may_change(*can) { others } else { admitted.clamp(1, others) };
         if let Ok(list) = (exact::FAMILY.plan)(&Spec::new().with_capacity(listed)) {
             warnings.push(Warning::Exceptions { others, listed, bytes: list.bits.div_ceil(8) });

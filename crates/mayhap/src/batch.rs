@@ -70,15 +70,12 @@ pub(crate) fn in_parallel<K: Sync, S: Send>(
         }
         state
     };
-    Some(std::thread::scope(|scope| {
-        let handles: alloc::vec::Vec<_> = (0..threads).map(|_| scope.spawn(thread)).collect();
-        let (mut states, mut panic) = (alloc::vec::Vec::new(), Ok(()));
-        for handle in handles {
-            match handle.join() {
-                Ok(state) => states.push(state),
-                Err(payload) => panic = Err(payload),
-            }
+    let (mut states, mut panic) = (alloc::vec::Vec::new(), Ok(()));
+    for outcome in crate::threads::run(threads, thread) {
+        match outcome {
+            Ok(state) => states.push(state),
+            Err(payload) => panic = Err(payload),
         }
-        (states, panic)
-    }))
+    }
+    Some((states, panic))
 }

@@ -11,6 +11,7 @@ use siphasher::sip128::SipHasher13;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::error::Mismatch;
+use crate::narrow::low_u64;
 use crate::simd;
 
 pub(crate) mod foreign;
@@ -30,7 +31,7 @@ impl Digest {
     /// A digest from the 128 bits of a hash, low half first.
     #[must_use]
     pub const fn from_u128(bits: u128) -> Self {
-        Self { a: bits as u64, b: (bits >> 64) as u64 }
+        Self { a: low_u64(bits), b: (bits >> 64) as u64 }
     }
 }
 
@@ -231,6 +232,7 @@ pub enum Hashing {
 /// several keys at once, and the tests compare both with the whole algorithm.
 pub(crate) mod xxh3_of_word {
     use super::Digest;
+    use crate::narrow::{low_u32, low_u64};
 
     /// xxh3's first prime, and what the length 8 adds to it.
     pub(crate) const PRIME: u64 = 0x9E37_79B1_85EB_CA87 + (8 << 2);
@@ -242,14 +244,14 @@ pub(crate) mod xxh3_of_word {
     pub(crate) const fn flip(seed: u64) -> u64 {
         // Bytes 16 to 32 of xxh3's default secret.
         const SECRET: u64 = 0xdb97_9083_e96d_d4de ^ 0x1f67_b3b7_a4a4_4072;
-        SECRET.wrapping_add(seed ^ ((seed as u32).swap_bytes() as u64) << 32)
+        SECRET.wrapping_add(seed ^ (low_u32(seed).swap_bytes() as u64) << 32)
     }
 
     /// A caller that drops a half does not pay for it.
     #[inline(always)]
     pub(crate) fn digest(word: u64, flip: u64) -> Digest {
         let product = u128::from(word ^ flip) * u128::from(PRIME);
-        let (low, high) = (product as u64, (product >> 64) as u64);
+        let (low, high) = (low_u64(product), (product >> 64) as u64);
         let high = high.wrapping_add(low << 1);
         let low = low ^ high >> 3;
         let low = (low ^ low >> 35).wrapping_mul(PRIME_A);

@@ -67,6 +67,9 @@
 //!   the library needs `alloc` only.
 //! - `serde`: `Serialize` and `Deserialize` for [`Bloom`].
 #![no_std]
+// Sizes and positions are `u64` until they are proved to fit: see `narrow`.
+#![warn(clippy::cast_possible_truncation)]
+#![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "tests know their numbers"))]
 
 extern crate alloc;
 #[cfg(any(feature = "std", test))]
@@ -88,6 +91,7 @@ pub mod interop;
 #[doc(hidden)]
 pub mod limit;
 pub mod math;
+mod narrow;
 mod paths;
 pub mod probing;
 pub mod registry;
@@ -95,6 +99,8 @@ mod retrieval;
 pub mod shards;
 mod simd;
 pub mod spec;
+#[cfg(feature = "std")]
+mod threads;
 pub mod traits;
 pub mod wire;
 

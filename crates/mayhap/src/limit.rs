@@ -3,6 +3,7 @@
 use crate::batch::pipeline;
 use crate::bits::Words;
 use crate::hash::{Digest, Hashing, Key};
+use crate::narrow::index;
 use crate::probing::{positions, reduce};
 use crate::simd::prefetch;
 
@@ -11,7 +12,7 @@ use crate::simd::prefetch;
 pub fn touch_lines<K: Key>(words: &Words, keys: &[K]) -> u64 {
     let words = words.as_slice();
     let lines = words.len() as u64 / 8;
-    let place = |half: u64| reduce(half, lines) as usize * 8;
+    let place = |half: u64| index(reduce(half, lines)) * 8;
     let mut sum = 0u64;
     let hash = |keys: &[K], halves: &mut [u64]| K::halves(keys, &Hashing::default(), halves);
     pipeline(
@@ -31,7 +32,7 @@ pub fn touch_lines<K: Key>(words: &Words, keys: &[K]) -> u64 {
 pub fn touch_probes<K: Key>(words: &Words, keys: &[K], probes: u32) -> u64 {
     let words = words.as_slice();
     let bits = words.len() as u64 * 64;
-    let places = |digest: Digest| positions(digest, probes, bits).map(|position| (position / 64) as usize);
+    let places = |digest: Digest| positions(digest, probes, bits).map(|position| index(position / 64));
     let mut sum = 0u64;
     let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &Hashing::default(), digests);
     let ahead = |_: &u64, digest: Digest| places(digest).for_each(|place| prefetch(words, place));
@@ -50,7 +51,7 @@ pub fn touch_places<K: Key>(words: &Words, keys: &[K], touches: u32) -> u64 {
     let places = |half: u64| {
         let mut state = half;
         (0..touches).map(move |_| {
-            let place = reduce(state, words.len() as u64) as usize;
+            let place = index(reduce(state, words.len() as u64));
             state = state.wrapping_mul(0x9E37_79B9_7F4A_7C15);
             place
         })

@@ -26,6 +26,7 @@
 //! assert!((bloom_fpr(m, 1e6, k) - 0.010_039).abs() < 1e-6);
 //! ```
 
+use crate::narrow::{index, low_u32, low_u64, small, whole, whole_u32, whole_usize};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::f64::consts::LN_2;
@@ -74,7 +75,7 @@ impl ProbesRule {
             ProbesRule::Down => libm::floor(best),
         };
         // The cast saturates, and NaN becomes 0.
-        (whole as u32).clamp(1, MAX_PROBES)
+        whole_u32(whole).clamp(1, MAX_PROBES)
     }
 }
 
@@ -128,7 +129,7 @@ fn bits_wanted(n: u64, p: f64) -> f64 {
 /// Source: Bloom, *Space/Time Trade-offs in Hash Coding with Allowable Errors*, 1970, in the form of Broder
 /// and Mitzenmacher 2004.
 pub fn bloom_bits(n: u64, p: f64) -> u64 {
-    (libm::ceil(bits_wanted(n, p)) as u64).max(1)
+    (whole(libm::ceil(bits_wanted(n, p)))).max(1)
 }
 
 /// Bits as Guava computes them: the classic formula, truncated, for every `p`.
@@ -141,7 +142,7 @@ pub fn bloom_bits(n: u64, p: f64) -> u64 {
 pub fn bloom_bits_guava(n: u64, p: f64) -> u64 {
     let p = if p == 0.0 { f64::from_bits(1) } else { p };
     let bits = -(n.max(1) as f64) * libm::log(p) / (LN_2 * LN_2);
-    (bits as u64).min(i64::MAX as u64)
+    (whole(bits)).min(i64::MAX as u64)
 }
 
 /// The least `m` for which `bloom_fpr(m, n, k) <= p`.
@@ -202,7 +203,7 @@ pub fn least_probes(m: u64, n: u64, p: f64) -> Option<u32> {
 pub fn bloom_capacity(m: u64, p: f64) -> u64 {
     most_keys(m, |n| {
         let bits = libm::ceil(bits_wanted(n, p));
-        bits < TWO_POW_64 && bits as u64 <= m
+        bits < TWO_POW_64 && whole(bits) <= m
     })
 }
 
@@ -354,10 +355,10 @@ pub fn bloom_fpr_exact(m: u32, n: u32, k: u32) -> f64 {
     let bits = f64::from(m);
     // chance[i] is the probability of exactly i ones. One throw hits a one with i/m, a zero with 1 - i/m.
     // From the top down, so that chance[i - 1] is still the one before this throw.
-    let mut chance = vec![0.0; most_ones as usize + 1];
+    let mut chance = vec![0.0; index(most_ones) + 1];
     chance[0] = 1.0;
     for t in 1..=throws {
-        for i in (1..=t.min(most_ones) as usize).rev() {
+        for i in (1..=index(t.min(most_ones))).rev() {
             chance[i] = (chance[i] * i as f64 + chance[i - 1] * (bits - (i - 1) as f64)) / bits;
         }
         chance[0] = 0.0;
@@ -388,7 +389,7 @@ pub fn bloom_fpr_of_any_size(m: u64, n: u64, k: u32) -> f64 {
         bloom_fpr(m, n as f64, k)
     } else if throws.saturating_mul(throws.min(m)) <= MOST_STEPS {
         // Both fit: there are no more throws than steps.
-        bloom_fpr_exact(m as u32, n as u32, k)
+        bloom_fpr_exact(small(m), small(n), k)
     } else {
         fpr_second_order(m, n as f64, k)
     }
@@ -692,8 +693,13 @@ pub fn hash_width_floor(n: f64, width_bits: u32) -> f64 {
 ///
 /// What the entries point to is not counted. At the end of the number range if it is more.
 ///
-/// Source: hashbrown 0.17, where groups have 16 bytes; a test compares.
+/// Source: hashbrown 0.17, where groups have 16 bytes on x86-64 and 8 on most others, which saves those few; a test compares.
 pub fn hash_set_bytes(n: u64, entry: u64) -> u64 {
+    hash_set_bytes_in_groups(n, entry, 16)
+}
+
+/// The same with groups of so many bytes, of which one is behind the places, and which entries end before.
+fn hash_set_bytes_in_groups(n: u64, entry: u64, group: u64) -> u64 {
     let places = match n {
         0 => return 0,
         1..=3 => Some(4),
@@ -702,8 +708,8 @@ pub fn hash_set_bytes(n: u64, entry: u64) -> u64 {
         _ => n.checked_mul(8).map(|eighths| eighths / 7).and_then(u64::checked_next_power_of_two),
     };
     let bytes = places.and_then(|places| {
-        let entries = places.checked_mul(entry)?.checked_next_multiple_of(16)?;
-        entries.checked_add(places)?.checked_add(16)
+        let entries = places.checked_mul(entry)?.checked_next_multiple_of(group)?;
+        entries.checked_add(places)?.checked_add(group)
     });
     bytes.unwrap_or(u64::MAX)
 }
@@ -775,7 +781,7 @@ pub fn some_collision(m: u64, n: u64) -> f64 {
         return 1.0;
     }
     let log_of_none = if n <= 4096.0 {
-        (1..n as u32).map(|i| libm::log1p(-f64::from(i) / m)).sum()
+        (1..whole_u32(n)).map(|i| libm::log1p(-f64::from(i) / m)).sum()
     } else {
         // Here t = n/m < 0.02, because n^2 < 81 m. The integral of ln(1 - x/m) from 0 to n is
         // -m (t^2/2 + t^3/6 + t^4/12 + ...), and two end corrections make the sum of it.
@@ -912,7 +918,7 @@ fn pair_rates(full: u32, half: bool, len: usize) -> Vec<f64> {
 /// So many entries of [`block_rates`] cover all loads that occur at a mean of `mean` keys per block.
 pub fn block_loads(mean: f64) -> usize {
     let mean = mean.clamp(0.0, 600.0);
-    (mean + 12.0 * libm::sqrt(mean)) as usize + 32
+    whole_usize(mean + 12.0 * libm::sqrt(mean)) + 32
 }
 
 /// False-positive rate of a blocked filter of so many blocks with `n` keys: the mean of [`block_rates`] over
@@ -932,7 +938,7 @@ pub fn blocked_fpr(rates: &[f64], blocks: u64, n: f64) -> f64 {
         return 1.0;
     }
     if blocks <= 1 {
-        return rates.get(n as usize).or(rates.last()).copied().unwrap_or(1.0);
+        return rates.get(whole_usize(n)).or(rates.last()).copied().unwrap_or(1.0);
     }
     let mut chance = libm::exp(n * libm::log1p(-share));
     let mut rate = 0.0;
@@ -964,12 +970,12 @@ pub fn blocks_fpr(shape: BlockShape, words: &[u64]) -> f64 {
                 libm::pow(words, f64::from(full)) * pairs
             }
             BlockShape::Split => {
-                let share = |lane: u64| f64::from((lane as u32).count_ones()) / 32.0;
+                let share = |lane: u64| f64::from(low_u32(lane).count_ones()) / 32.0;
                 block.iter().map(|&word| share(word) * share(word >> 32)).product()
             }
         }
     };
-    let blocks = words.chunks_exact((shape.bits() / 64) as usize);
+    let blocks = words.chunks_exact(index(shape.bits() / 64));
     let count = blocks.len().max(1) as f64;
     blocks.map(admitted).sum::<f64>() / count
 }
@@ -1043,14 +1049,14 @@ pub fn dleft_buckets(n: u64, p: f64, remainder_bits: u32) -> u64 {
     let room = n.div_ceil(DLEFT_KEYS).max(1);
     let wanted = n as f64 / -libm::log1p(-p.min(1.0)) / dleft_fingerprints(1, remainder_bits);
     // The conversion ends at the top, which is more than anybody grants. Rounding may have lost a bucket.
-    let least = room.max(libm::ceil(wanted) as u64);
+    let least = room.max(whole(libm::ceil(wanted)));
     if dleft_fpr(least, remainder_bits, n as f64) <= p { least } else { least.saturating_add(1) }
 }
 
 /// Most keys for which so many buckets of a d-left filter have room at or below the rate `p`.
 pub fn dleft_capacity(buckets: u64, p: f64, remainder_bits: u32) -> u64 {
     let kept = dleft_fingerprints(buckets, remainder_bits) * -libm::log1p(-p.min(1.0));
-    let most = buckets.saturating_mul(DLEFT_KEYS).min(kept as u64);
+    let most = buckets.saturating_mul(DLEFT_KEYS).min(whole(kept));
     if dleft_fpr(buckets, remainder_bits, most as f64) <= p { most } else { most.saturating_sub(1) }
 }
 
@@ -1095,8 +1101,8 @@ pub fn fuse_segments(keys: u64, ways: u32) -> (u32, u64) {
         _ => (ln / libm::log(2.91) - 0.5, 0.77 + 0.305 * libm::log(6e5) / ln),
     };
     // Keys whose first places are the same must differ in the others, whatever the rounding says of a handful of keys.
-    let log = (libm::floor(log).max(2.0) as u32).min(MAX_SEGMENT_LOG);
-    let slots = libm::round(keys as f64 * factor.max(if ways == 3 { 1.125 } else { 1.075 })) as u64;
+    let log = whole_u32(libm::floor(log).max(2.0)).min(MAX_SEGMENT_LOG);
+    let slots = whole(libm::round(keys as f64 * factor.max(if ways == 3 { 1.125 } else { 1.075 })));
     (log, slots.div_ceil(1 << log).saturating_sub(u64::from(ways) - 1).max(1))
 }
 
@@ -1114,7 +1120,7 @@ pub(crate) const RIBBON_LEAST: u64 = 2000;
 
 /// Blocks of 64 slots of a layer that bumps, for so many keys.
 pub(crate) fn ribbon_blocks(keys: u64) -> u64 {
-    (libm::ceil(keys as f64 * RIBBON_SLOTS) as u64).div_ceil(64)
+    (whole(libm::ceil(keys as f64 * RIBBON_SLOTS))).div_ceil(64)
 }
 
 /// Blocks of 64 slots of the last layer, for so many keys: 5 % more slots than keys, and another 5 % with each attempt.
@@ -1122,7 +1128,7 @@ pub(crate) fn ribbon_blocks(keys: u64) -> u64 {
 /// Source: Dillinger, Walzer 2021: 10,000 keys and rows of 64 bits are solved with 5 % nine times of ten; here there are fewer
 /// keys.
 pub(crate) fn ribbon_last_blocks(keys: u64, row_bits: u32, attempt: u64) -> u64 {
-    let slots = libm::ceil(keys as f64 * (1.05 + 0.05 * attempt as f64)) as u64;
+    let slots = whole(libm::ceil(keys as f64 * (1.05 + 0.05 * attempt as f64)));
     slots.div_ceil(64).max(u64::from(row_bits) / 64)
 }
 
@@ -1159,7 +1165,7 @@ pub(crate) fn ribbon_plain_blocks(blocks: u64, row_bits: u32, more: u32) -> u64 
         return blocks;
     }
     let plain = (u128::from(ribbon_starts(blocks, row_bits)) * ((1u128 << 32) - u128::from(more))) >> 32;
-    (plain / 64) as u64
+    low_u64(plain / 64)
 }
 
 /// The rate of those who start in a layer of so many blocks, if they have no fingerprint there.
@@ -1232,7 +1238,7 @@ pub(crate) fn ribbon_columns(p: f64) -> u64 {
     let (fraction, exponent) = libm::frexp(p.clamp(1e-300, 1.0 - f64::EPSILON));
     // p = (2 fraction) 2^(exponent - 1), and the first factor is from 1 to 2: with `more` of them longer it is 2 - more.
     let columns = (-exponent) as u64;
-    let more = libm::ceil((2.0 - 2.0 * fraction) * 4_294_967_296.0) as u64;
+    let more = whole(libm::ceil((2.0 - 2.0 * fraction) * 4_294_967_296.0));
     ((columns << 32) + more).min(32 << 32)
 }
 
@@ -1267,7 +1273,7 @@ const CUCKOO_SLOTS: u64 = 4;
 /// Source: Fan, Andersen, Kaminsky, Mitzenmacher 2014, section 5.1, for its bound `2b/2^f`; Poisson numbers of keys per
 /// combination.
 pub fn cuckoo_fpr(width: u32, load: f64) -> f64 {
-    cuckoo_fpr_with_slots(width, CUCKOO_SLOTS as u32, load)
+    cuckoo_fpr_with_slots(width, small(CUCKOO_SLOTS), load)
 }
 
 /// [`cuckoo_fpr`] with so many slots per bucket, instead of 4: those of other programs.
@@ -1503,7 +1509,7 @@ pub fn windowed_fprs(k: u32) -> impl Iterator<Item = f64> + Clone {
 /// One bit more than `k g / ln 2` makes up for the difference between `(1 - 1/m)^n` and `e^(-n/m)`, so that
 /// [`windowed_fprs`] is never too low.
 pub fn windowed_slice_bits(k: u32, g: u64) -> u64 {
-    let bits = libm::ceil(f64::from(k) * g as f64 / LN_2) as u64;
+    let bits = whole(libm::ceil(f64::from(k) * g as f64 / LN_2));
     bits.saturating_add(1).checked_next_multiple_of(64).unwrap_or(u64::MAX)
 }
 
@@ -1801,12 +1807,16 @@ mod tests {
     fn the_bytes_of_a_hash_set_are_those_of_hashbrown() {
         use std::hash::RandomState;
         type Set<K> = hashbrown::HashSet<K, RandomState>;
+        // As many bytes as hashbrown looks at with one instruction.
+        const GROUP: u64 = if cfg!(target_feature = "sse2") { 16 } else { 8 };
         for n in (0..40).chain([100, 447, 448, 449, 1000, 57_344, 57_345, 1_000_000]) {
             let size = Set::<u64>::with_capacity_and_hasher(n, RandomState::new()).allocation_size();
-            assert_eq!(hash_set_bytes(n as u64, 8), size as u64, "{n} of 8");
+            assert_eq!(hash_set_bytes_in_groups(n as u64, 8, GROUP), size as u64, "{n} of 8");
             let size = Set::<[u32; 5]>::with_capacity_and_hasher(n, RandomState::new()).allocation_size();
-            assert_eq!(hash_set_bytes(n as u64, 20), size as u64, "{n} of 20");
+            assert_eq!(hash_set_bytes_in_groups(n as u64, 20, GROUP), size as u64, "{n} of 20");
         }
+        // What is told is that of a machine with 16, on every machine: advice is the same everywhere.
+        assert_eq!((hash_set_bytes(10, 20), hash_set_bytes_in_groups(10, 20, 8)), (352, 344));
         assert_eq!(hash_set_bytes(u64::MAX, 8), u64::MAX);
     }
 

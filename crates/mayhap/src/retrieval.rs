@@ -24,6 +24,7 @@ use crate::batch;
 use crate::bits::{GrowingWords, Words};
 use crate::error::{BuildError, DecodeError, SpecError};
 use crate::math;
+use crate::narrow::{index, low_u8, low_u32, low_u64, small, small_len};
 use crate::paths::Paths;
 use crate::probing::{PHI, reduce};
 use crate::shards::shard_of;
@@ -52,7 +53,7 @@ const ROW_SALTS: [u64; 2] = [0xA076_1D64_78BD_642F, 0xE703_7ED1_A0B4_28DB];
 #[inline(always)]
 pub(crate) const fn folded(word: u64) -> u64 {
     let product = word as u128 * PHI as u128;
-    product as u64 ^ (product >> 64) as u64
+    low_u64(product) ^ (product >> 64) as u64
 }
 
 /// What all layers have in common.
@@ -143,7 +144,7 @@ impl Layer {
     /// nobody.
     #[inline(always)]
     fn mask(&self, shape: &Shape, start: u64) -> u32 {
-        (u64::from(u32::MAX) >> (32 - self.columns_of(shape, start / BLOCK))) as u32
+        small(u64::from(u32::MAX) >> (32 - self.columns_of(shape, start / BLOCK)))
     }
 
     /// The start of a key and its hash. The highest bits of a half tell where it is in the first layer, so that keys that
@@ -160,7 +161,7 @@ impl Layer {
             return false;
         }
         let bucket = start >> shape.bucket_log();
-        let least = words[(self.buckets_at + bucket / 32) as usize] >> (bucket % 32 * 2) & 3;
+        let least = words[index(self.buckets_at + bucket / 32)] >> (bucket % 32 * 2) & 3;
         shape.class(from_right(shape, start)) >= least
     }
 }
@@ -228,7 +229,7 @@ impl Retrieval {
     /// Where the value of a key is. Rows are `WIDE` if they have 128 bits.
     #[inline(always)]
     fn spot<const WIDE: bool>(&self, words: &[u64], half: u64) -> Spot {
-        let layers = &self.shards[shard_of(half, self.shard_bits) as usize];
+        let layers = &self.shards[index(shard_of(half, self.shard_bits))];
         // The compiler knows the width then.
         let shape = Shape { row_bits: if WIDE { 128 } else { 64 }, ..self.shape };
         spot(&shape, layers, words, half, self.shard_bits)
@@ -314,7 +315,7 @@ impl Joined {
         let words = math::ribbon_words(mean + 6 * mean.isqrt(), shape.row_bits, shape.columns, shape.more);
         let room = words.saturating_mul(count).saturating_add(Retrieval::behind(&shape, bits));
         let words = if count == 1 { GrowingWords::default() } else { GrowingWords::with_room(room) };
-        Self { shape, words, shards: Vec::with_capacity(count as usize), directory: Vec::new() }
+        Self { shape, words, shards: Vec::with_capacity(index(count)), directory: Vec::new() }
     }
 
     /// Puts the next shard behind those that are there.
@@ -351,8 +352,8 @@ fn spot(shape: &Shape, layers: &[Layer; MOST_LAYERS], words: &[u64], half: u64, 
         return Spot {
             word: layer.word_of(shape, block),
             hash,
-            columns: layer.columns_of(shape, block) as u8,
-            behind: layer.columns_of(shape, block + 1) as u8,
+            columns: low_u8(layer.columns_of(shape, block).into()),
+            behind: low_u8(layer.columns_of(shape, block + 1).into()),
             shift: (start % BLOCK) as u8,
             is_nowhere: false,
         };
@@ -364,7 +365,7 @@ impl Spot {
     /// Asks for its cache lines.
     #[inline(always)]
     fn prefetch<const WIDE: bool>(&self, words: &[u64]) {
-        let (first, columns) = (self.word as usize, usize::from(self.columns));
+        let (first, columns) = (index(self.word), usize::from(self.columns));
         let last = first + if WIDE { 3 } else { 2 } * columns;
         // Few columns are in two lines, or in three if they begin anywhere.
         simd::prefetch(words, first);
@@ -385,7 +386,7 @@ impl Spot {
             return None;
         }
         let (columns, shift, row) = (usize::from(self.columns), self.shift.into(), row_of(self.hash));
-        let low = &words[self.word as usize..];
+        let low = &words[index(self.word)..];
         let high = &low[columns..];
         let mut value = by.parities(low, high, columns, shift, row[0] | 1);
         if WIDE {
@@ -492,7 +493,7 @@ impl Equation for u64 {
 
     #[inline(always)]
     fn value(&self, hash: u64) -> u32 {
-        fingerprint(hash) as u32
+        low_u32(fingerprint(hash))
     }
 }
 
@@ -643,13 +644,13 @@ impl Row for u128 {
     fn solved(self, column: Self, value: bool, ranks: impl Ranks) -> Self {
         let column = column << 1;
         let own = self & column;
-        let parity = ranks.count(own as u64 ^ (own >> 64) as u64) & 1 == 1;
-        column | u128::from(self as u64 & 1 == 1 && parity != value)
+        let parity = ranks.count(low_u64(own) ^ (own >> 64) as u64) & 1 == 1;
+        column | u128::from(low_u64(self) & 1 == 1 && parity != value)
     }
 
     #[inline(always)]
     fn block(self) -> u64 {
-        self as u64
+        low_u64(self)
     }
 }
 
@@ -687,13 +688,13 @@ impl<R: Row> System<R> {
     /// Eliminates from a row what is there already. Only the new row changes, so that the last rows can be taken out again.
     #[inline]
     fn add(&mut self, start: u64, mut row: R, mut value: u32) -> Added {
-        let mut slot = start as usize;
+        let mut slot = index(start);
         loop {
             let there = self.rows[slot];
             if there == R::default() {
                 self.rows[slot] = row;
                 self.values[slot] = value;
-                return Added::At(slot as u32);
+                return Added::At(small_len(slot));
             }
             row ^= there;
             value ^= self.values[slot];
@@ -723,14 +724,14 @@ impl<R: Row> Work for Substitution<'_, R> {
         let mut solved = [R::default(); MOST_COLUMNS];
         for block in (0..self.system.rows.len() as u64 / BLOCK).rev() {
             let columns = self.layer.columns_of(&self.shape, block) as usize;
-            let slots = (block * BLOCK) as usize..((block + 1) * BLOCK) as usize;
+            let slots = index(block * BLOCK)..index((block + 1) * BLOCK);
             let rows = self.system.rows[slots.clone()].iter().zip(&self.system.values[slots]);
             for (&row, &value) in rows.rev() {
                 for (column, solved) in solved[..columns].iter_mut().enumerate() {
                     *solved = row.solved(*solved, value >> column & 1 == 1, ranks);
                 }
             }
-            let word = self.layer.word_of(&self.shape, block) as usize;
+            let word = index(self.layer.word_of(&self.shape, block));
             for (word, solved) in self.words[word..word + columns].iter_mut().zip(&solved) {
                 *word = solved.block();
             }
@@ -799,7 +800,7 @@ fn bumping_layer<E: Equation, R: Row>(
     }
     let mut words = zeroed(end)?;
     // No class is bumped, until somebody does not fit.
-    words[layer.buckets_at as usize..].fill(u64::MAX);
+    words[index(layer.buckets_at)..].fill(u64::MAX);
     let mut system = System::<R>::new(blocks * BLOCK)?;
     let (mut bumped, mut added) = (Vec::new(), Vec::new());
     let start_of = |key: &E| layer.start(level, key.half(), bits).0;
@@ -827,7 +828,7 @@ fn bumping_layer<E: Equation, R: Row>(
                     bumped.extend(added.drain(..).map(|(_, key)| *key));
                     bumped.extend(&of_bucket[..=behind]);
                     let bucket = start >> log;
-                    let word = &mut words[(layer.buckets_at + bucket / 32) as usize];
+                    let word = &mut words[index(layer.buckets_at + bucket / 32)];
                     *word ^= (3 ^ class) << (bucket % 32 * 2);
                     break;
                 }

@@ -7,11 +7,18 @@
 use alloc::vec::Vec;
 #[cfg(feature = "std")]
 use core::mem;
+#[cfg(feature = "std")]
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::error::BuildError;
 #[cfg(feature = "std")]
 use crate::hash::{Hashing, Key};
 use crate::math;
+use crate::narrow::whole;
+#[cfg(feature = "std")]
+use crate::narrow::{index, whole_usize};
+#[cfg(feature = "std")]
+use crate::threads;
 
 /// The first halves of digests, by their highest bits.
 pub trait DigestShards: Sync {
@@ -46,7 +53,7 @@ pub const WORKING_BYTES: u64 = 36;
 /// [`WORKING_BYTES`] for every fourth key. Two always, if there are two shards.
 #[must_use]
 pub fn most_threads(bits: u32, threads: usize) -> usize {
-    let shards = 1usize << bits;
+    let shards = usize::try_from(1u64 << bits).unwrap_or(usize::MAX);
     threads.min((shards / 4).max(2)).min(shards).max(1)
 }
 
@@ -57,7 +64,7 @@ pub fn working_bytes(keys: u64, threads: usize) -> u64 {
     let mean = (keys >> bits) as f64;
     // Six deviations: more in one of a million shards is rarer than one in a thousand.
     let shard = if bits == 0 { mean } else { mean + 6.0 * libm::sqrt(mean) };
-    most_threads(bits, threads) as u64 * WORKING_BYTES * (shard as u64 + 64)
+    most_threads(bits, threads) as u64 * WORKING_BYTES * (whole(shard) + 64)
 }
 
 /// Builds each of 2^bits shards by one of so many threads, each of which has a workspace, and hands what comes of them to
@@ -87,7 +94,6 @@ fn built_in_parallel<W, P: Send>(
     build: impl Fn(&mut W, u64) -> Result<P, BuildError> + Sync,
     join: impl FnMut(P) -> Result<(), BuildError> + Send,
 ) -> Result<(), BuildError> {
-    use core::sync::atomic::{AtomicU64, Ordering};
     use std::collections::BTreeMap;
     use std::sync::{Mutex, PoisonError};
 
@@ -125,11 +131,8 @@ fn built_in_parallel<W, P: Send>(
             }
         }
     };
-    std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        let mut joined = handles.into_iter().map(|handle| handle.join());
-        joined.try_for_each(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    })
+    let mut outcomes = threads::run(threads, work).into_iter();
+    outcomes.try_for_each(|done| done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
 /// Halves in memory, in shards from the start.
@@ -156,28 +159,29 @@ impl MemoryShards {
         let mut all = Self::new(bits);
         all.len = keys.len() as u64;
         let run = keys.len().div_ceil(threads.max(1)).max(1);
-        std::thread::scope(|scope| {
-            for keys in keys.chunks(run) {
-                let all = &all;
-                scope.spawn(move || {
-                    let mut own = Gathered::new(bits, keys.len());
-                    let mut halves = [0; 256];
-                    for keys in keys.chunks(halves.len()) {
-                        let halves = &mut halves[..keys.len()];
-                        K::halves(keys, &hashing, halves);
-                        own.extend(halves);
-                    }
-                    all.give(own);
-                });
+        let next = AtomicUsize::new(0);
+        let work = || {
+            while let Some(keys) = keys.chunks(run).nth(next.fetch_add(1, Ordering::Relaxed)) {
+                let mut own = Gathered::new(bits, keys.len());
+                let mut halves = [0; 256];
+                for keys in keys.chunks(halves.len()) {
+                    let halves = &mut halves[..keys.len()];
+                    K::halves(keys, &hashing, halves);
+                    own.extend(halves);
+                }
+                all.give(own);
             }
-        });
+        };
+        for outcome in threads::run(threads.min(keys.len().div_ceil(run)), work) {
+            outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        }
         all
     }
 
     /// Puts more halves in.
     pub fn extend(&mut self, halves: impl IntoIterator<Item = u64>) {
         for half in halves {
-            let shard = &mut self.shards[shard_of(half, self.bits) as usize];
+            let shard = &mut self.shards[index(shard_of(half, self.bits))];
             let parts = shard.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
             // One list, to which all are added.
             if parts.is_empty() {
@@ -206,16 +210,16 @@ struct Gathered {
 impl Gathered {
     /// With room for as many keys, of which each shard gets about as many.
     fn new(bits: u32, keys: usize) -> Self {
-        let shards = 1usize << bits;
+        let shards = index(1 << bits);
         let mean = keys as f64 / shards as f64;
         // Five deviations: a shard that needs more moves once.
-        let room = if shards == 1 { keys } else { (mean + 5.0 * mean.sqrt()) as usize + 8 };
+        let room = if shards == 1 { keys } else { whole_usize(mean + 5.0 * mean.sqrt()) + 8 };
         Self { bits, shards: (0..shards).map(|_| Vec::with_capacity(room)).collect() }
     }
 
     fn extend(&mut self, halves: &[u64]) {
         for &half in halves {
-            self.shards[shard_of(half, self.bits) as usize].push(half);
+            self.shards[index(shard_of(half, self.bits))].push(half);
         }
     }
 }
@@ -234,7 +238,7 @@ impl DigestShards for MemoryShards {
         let finer = self.bits - bits;
         for part in shard << finer..(shard + 1) << finer {
             let taken = mem::take(
-                &mut *self.shards[part as usize].lock().unwrap_or_else(std::sync::PoisonError::into_inner),
+                &mut *self.shards[index(part)].lock().unwrap_or_else(std::sync::PoisonError::into_inner),
             );
             for part in taken {
                 if halves.is_empty() {

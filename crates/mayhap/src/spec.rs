@@ -8,6 +8,7 @@ use crate::error::SpecError;
 use crate::filters::table::Shape;
 use crate::hash::Hashing;
 use crate::math::{self, BlockShape, MAX_PROBES, ProbesRule, WINDOWED_GENERATIONS};
+use crate::narrow::{low_u32, small, whole, whole_u32};
 use crate::paths::Paths;
 
 /// The most keys that a filter may be planned for: 2^48, 281 million million.
@@ -789,7 +790,7 @@ impl Spec {
                     return Err(SpecError::Unreachable { bits, needed: smallest });
                 }
                 let fit = bits / slots - u64::from(1 + OVERHEAD);
-                size(slots, fit.min((*EXPANDING_WIDTHS.end()).into()) as u32)
+                size(slots, small(fit.min((*EXPANDING_WIDTHS.end()).into())))
             }
             (None, Some(bits), Some(width)) => {
                 let least = size(BLOCK as u64, width);
@@ -915,7 +916,7 @@ impl Spec {
             return Err(SpecError::FprBelow { asked: fpr, least: fpr * asked / most });
         }
         // The most is no number that a float has, and is rounded up there.
-        Ok((doubled.min(most) as u64).min(Shape::MOST_NAMES))
+        Ok((whole(doubled.min(most))).min(Shape::MOST_NAMES))
     }
 }
 
@@ -1130,7 +1131,7 @@ impl Spec {
         let capacity = self.capacity.ok_or(SpecError::Incomplete)?;
         // Columns in parts of 2^32, so that they are one number.
         let sized = |parts: u64| {
-            let (columns, more) = ((parts >> 32) as u32, parts as u32);
+            let (columns, more) = ((parts >> 32) as u32, low_u32(parts));
             let fpr = math::ribbon_fpr(columns, more, capacity);
             RibbonSize { capacity, columns, more, row_bits, fpr_asked: self.fpr.unwrap_or(fpr), fpr }
         };
@@ -1606,7 +1607,7 @@ impl WindowedSize {
             let most = WINDOWED_GENERATIONS * probes;
             let least = u64::from(probes + 1).saturating_mul(Self::of(capacity, probes, most).slice_bits);
             let half_full = capacity as f64 * f64::from(probes) / core::f64::consts::LN_2;
-            let least = least.max((half_full * f64::from(probes + most) / f64::from(most)) as u64);
+            let least = least.max(whole(half_full * f64::from(probes + most) / f64::from(most)));
             if best.is_some_and(|best| best.bits() <= least) {
                 continue;
             }
@@ -1811,7 +1812,7 @@ impl Spec {
         // From a half-full filter up and down to where the rate is met, and then between.
         let places = |n: u64, p: f64, k: u32| {
             let misses = |m: u64| rate(m, n as f64, k) > p;
-            let mut high = (libm::ceil(f64::from(k) * n as f64 / core::f64::consts::LN_2) as u64).max(1);
+            let mut high = (whole(libm::ceil(f64::from(k) * n as f64 / core::f64::consts::LN_2))).max(1);
             while misses(high) && high < u64::MAX {
                 high = high.saturating_mul(2);
             }
@@ -1824,7 +1825,7 @@ impl Spec {
         // The places have one least number, near as many probes as a half-full filter has.
         let fewest = |n: u64, p: f64| {
             let sized = |k: u32| (places(n, p, k), k);
-            let half_full = (libm::round(-libm::log2(p) / f64::from(step)) as u32 * step)
+            let half_full = (whole_u32(libm::round(-libm::log2(p) / f64::from(step))) * step)
                 .clamp(step, MAX_PROBES / step * step);
             let mut best = sized(self.probes.unwrap_or(half_full));
             let mut climb = |next: fn(u32, u32) -> u32| {
@@ -1870,10 +1871,10 @@ impl Spec {
             }
             // Half full.
             (Some(n), None, None, Some(k)) => {
-                (n, libm::ceil(f64::from(k) * n as f64 / core::f64::consts::LN_2) as u64, k)
+                (n, whole(libm::ceil(f64::from(k) * n as f64 / core::f64::consts::LN_2)), k)
             }
             (None, Some((_, m)), None, Some(k)) => {
-                (((m as f64 * core::f64::consts::LN_2 / f64::from(k)) as u64).max(1), m, k)
+                ((whole(m as f64 * core::f64::consts::LN_2 / f64::from(k))).max(1), m, k)
             }
             _ => return Err(SpecError::Incomplete),
         };

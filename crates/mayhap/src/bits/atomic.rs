@@ -4,6 +4,7 @@ use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::words::{OutOfMemory, Words};
+use crate::narrow::index;
 use crate::simd::{AtomicMemory, Memory};
 
 /// A fixed number of words whose bits can be set through a shared reference. Bits are never lost:
@@ -39,7 +40,7 @@ impl AtomicWords {
     #[must_use]
     #[inline]
     pub fn get(&self, bit: u64) -> bool {
-        self.as_slice()[(bit / 64) as usize].load(Ordering::Relaxed) >> (bit % 64) & 1 == 1
+        self.as_slice()[index(bit / 64)].load(Ordering::Relaxed) >> (bit % 64) & 1 == 1
     }
 
     /// Sets a bit and says whether this call changed it.
@@ -48,7 +49,7 @@ impl AtomicWords {
     /// If the bit lies behind the last word.
     #[inline]
     pub fn set(&self, bit: u64) -> bool {
-        let word = &self.as_slice()[(bit / 64) as usize];
+        let word = &self.as_slice()[index(bit / 64)];
         let mask = 1 << (bit % 64);
         // A plain load first: in a filter half of the bits are set already, and a locked OR costs
         // several times a load even in cache.

@@ -43,6 +43,7 @@ use core::iter::FusedIterator;
 use core::ops::Range;
 
 use super::words::{OutOfMemory, Words, words_for};
+use crate::narrow;
 
 /// The bitmap has no such bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,8 +115,8 @@ impl Bitmap {
         if index >= self.universe {
             return Err(OutOfRange { index, universe: self.universe });
         }
-        // Below the universe the cast loses nothing on 32-bit machines: that word is in memory.
-        Ok(((index / 64) as usize, 1 << (index % 64)))
+        // Below the universe: that word is in memory.
+        Ok((narrow::index(index / 64), 1 << (index % 64)))
     }
 
     /// Adds an integer and says whether it is new.
@@ -185,7 +186,7 @@ impl Bitmap {
         let last = range.end - 1;
         let (last_word, _) = self.place(last)?;
         Ok(Some(Span {
-            words: (range.start / 64) as usize..last_word + 1,
+            words: narrow::index(range.start / 64)..last_word + 1,
             head: u64::MAX << (range.start % 64),
             tail: u64::MAX >> (63 - last % 64),
         }))
@@ -457,7 +458,8 @@ impl Iterator for Ones<'_> {
     /// Exact within the words that the ends have begun; 0 to 64 for each of the others, which
     /// counting would have to read.
     fn size_hint(&self) -> (usize, Option<usize>) {
-        let at_ends = self.at_ends() as usize;
+        // At most 128.
+        let at_ends = narrow::index(self.at_ends());
         (at_ends, self.between.len().checked_mul(64).and_then(|bits| bits.checked_add(at_ends)))
     }
 

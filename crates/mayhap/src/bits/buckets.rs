@@ -17,6 +17,7 @@ use core::fmt::Debug;
 use core::hint::select_unpredictable;
 use core::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
 
+use crate::narrow::{index, low_u16, low_u32, low_u64};
 use crate::simd::prefetch;
 
 /// Slots per bucket.
@@ -91,7 +92,7 @@ impl Lanes for u64 {
 
     #[inline(always)]
     fn low(self) -> u32 {
-        self as u32
+        low_u32(self)
     }
 }
 
@@ -105,7 +106,7 @@ impl Lanes for u128 {
 
     #[inline(always)]
     fn write(self, words: &mut [u64], byte: usize) {
-        (self as u64).write(words, byte);
+        low_u64(self).write(words, byte);
         ((self >> 64) as u64).write(words, byte + 8);
     }
 
@@ -121,7 +122,7 @@ impl Lanes for u128 {
 
     #[inline(always)]
     fn low(self) -> u32 {
-        self as u32
+        low_u32(low_u64(self))
     }
 }
 
@@ -161,7 +162,7 @@ impl<L: Lanes, const SORTED: bool> Buckets<L, SORTED> {
     #[inline(always)]
     fn place(&self, bucket: u64) -> (usize, u32) {
         let bit = bucket * u64::from(bucket_bits(self.width, SORTED));
-        ((bit / 8) as usize, (bit % 8) as u32)
+        (index(bit / 8), (bit % 8) as u32)
     }
 
     /// Asks for the cache line of a bucket; for both if it straddles two.
@@ -325,7 +326,7 @@ const RANKS: [[u16; 16]; 4] = {
     let mut ranks = [[0; 16]; 4];
     let mut n = 0;
     while n < 16 {
-        let m = n as u16;
+        let m = low_u16(n as u64);
         ranks[0][n] = (m + 3) * (m + 2) / 2 * (m + 1) / 3 * m / 4;
         ranks[1][n] = (m + 2) * (m + 1) * m / 6;
         ranks[2][n] = (m + 1) * m / 2;

@@ -1,6 +1,7 @@
 //! Small numbers packed without gaps: counters and fingerprints of 1 to 64 bits.
 
 use super::words::{OutOfMemory, Words, words_for};
+use crate::narrow;
 
 /// A fixed number of cells of equal width, packed into words; a cell may cross a word's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +105,7 @@ impl Cells {
 #[inline(always)]
 pub(super) fn place(width: u32, index: u64) -> (usize, u32) {
     let bit = index * u64::from(width);
-    ((bit / 64) as usize, (bit % 64) as u32)
+    (narrow::index(bit / 64), (bit % 64) as u32)
 }
 
 /// The value of a cell of these words, for loops that have taken them out of their storage once.

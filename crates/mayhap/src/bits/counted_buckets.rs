@@ -5,6 +5,7 @@
 
 use super::cells::{Cells, place, read_bits, write_bits};
 use super::words::{OutOfMemory, Words};
+use crate::narrow::{index, low_u32, low_u64, small};
 use crate::paths::Paths;
 use crate::simd;
 
@@ -272,7 +273,7 @@ impl<'a> BucketsRef<'a> {
     ) -> [Look; N] {
         let width = self.lanes.shape.width();
         // The sum of all lanes is in the highest. It is at most 8, and a lane has at least 4 bits.
-        let top = (SLOTS / LOADS as u32 - 1) * width;
+        let top = (SLOTS / small(LOADS) - 1) * width;
         let mut looks = [Look::default(); N];
         for i in 0..N {
             let wanted = self.lanes.spread(remainders[i]);
@@ -281,7 +282,7 @@ impl<'a> BucketsRef<'a> {
                 any |= self.lanes.matching(cells, wanted);
                 taken += self.lanes.taken(cells) >> (width - 1);
             });
-            let taken = (taken.wrapping_mul(self.lanes.ones) >> top) as u32 & 15;
+            let taken = low_u32(taken.wrapping_mul(self.lanes.ones) >> top) & 15;
             looks[i] = Look { found: any != 0, taken };
         }
         looks
@@ -338,7 +339,7 @@ impl<'a> BucketsRef<'a> {
         let width = u64::from(self.lanes.shape.width());
         let bytes: &[u8] = bytemuck::cast_slice(self.words);
         // Of eight cells, so many bits each: a bucket starts with a byte.
-        let start = (bucket * width) as usize;
+        let start = index(bucket * width);
         let at = start as u64 * 8;
         if LOADS == 2
             && cfg!(target_endian = "little")
@@ -346,9 +347,9 @@ impl<'a> BucketsRef<'a> {
         {
             // Both halves of the bucket are in 16 bytes, found by one check.
             let chunk = u128::from_le_bytes(*chunk);
-            let (low, high) = (chunk as u64, (chunk >> 64) as u64);
+            let (low, high) = (low_u64(chunk), (chunk >> 64) as u64);
             // A half has 16 to 64 bits.
-            let half = 4 * width as u32;
+            let half = 4 * small(width);
             look(at, low);
             look(at + u64::from(half), low >> 1 >> (half - 1) | high << (64 - half));
             return;
@@ -357,7 +358,7 @@ impl<'a> BucketsRef<'a> {
             let within = load * (8 * width / LOADS);
             // One load gets at all cells that are looked at together: they take at most 64 bits, counted from the byte
             // in which the first of them starts.
-            let cells = match bytes.get(start + (within / 8) as usize..).and_then(<[u8]>::first_chunk) {
+            let cells = match bytes.get(start + index(within / 8)..).and_then(<[u8]>::first_chunk) {
                 Some(chunk) if cfg!(target_endian = "little") => u64::from_le_bytes(*chunk) >> (within % 8),
                 _ => self.at_the_end(at + within),
             };
@@ -378,8 +379,8 @@ impl<'a> BucketsRef<'a> {
     pub(crate) fn prefetch(&self, bucket: u64) {
         let width = u64::from(self.lanes.shape.width());
         let start = bucket * width;
-        simd::prefetch(self.words, (start / 8) as usize);
-        simd::prefetch(self.words, ((start + width - 1) / 8) as usize);
+        simd::prefetch(self.words, index(start / 8));
+        simd::prefetch(self.words, index((start + width - 1) / 8));
     }
 
     /// How many words there are.

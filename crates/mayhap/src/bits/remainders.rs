@@ -8,6 +8,7 @@
 //!
 //! They stand in the order in which they came. Those behind the last are 0.
 
+use crate::narrow::{low_u32, small_len};
 use crate::simd::{Compare, Line};
 
 /// Bits of a line.
@@ -54,7 +55,7 @@ impl Remainders {
     /// Whether a line has the remainder.
     #[inline(always)]
     pub(crate) fn has(&self, compare: impl Compare, line: &Line, remainder: u64) -> bool {
-        let mut equal = compare.equal(line, remainder as u32) & ((1 << self.count(line)) - 1);
+        let mut equal = compare.equal(line, low_u32(remainder)) & ((1 << self.count(line)) - 1);
         while equal != 0 {
             if self.beyond(line, equal.trailing_zeros()) == remainder >> Self::LANE {
                 return true;
@@ -102,7 +103,7 @@ impl Remainders {
             if remainder >> bits != 0 {
                 return false;
             }
-            self.push(&mut written, count as u32, remainder);
+            self.push(&mut written, small_len(count), remainder);
         }
         written == *line
     }

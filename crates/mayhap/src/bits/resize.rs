@@ -15,6 +15,7 @@ use core::ops::Range;
 
 use super::words::{OutOfMemory, Words, words_for};
 use crate::math::gcd;
+use crate::narrow::{index, low_u64};
 
 /// Lengths up to this can be resized: 64 of one and one of the other are added without overflow.
 const MOST: u64 = 1 << 56;
@@ -37,7 +38,7 @@ const MOST: u64 = 1 << 56;
 pub const fn overlap(positions: Range<u64>, from: u64, to: u64) -> Range<u64> {
     let (from, to) = (from as u128, to as u128);
     let (start, end) = (positions.start as u128 * to, positions.end as u128 * to);
-    (start / from) as u64..end.div_ceil(from) as u64
+    low_u64(start / from)..low_u64(end.div_ceil(from))
 }
 
 /// The first `from` bits of some words, brought to `to` bits in words of their own.
@@ -82,7 +83,7 @@ pub fn resized(words: &[u64], from: u64, to: u64) -> Result<Words, OutOfMemory> 
 /// Sets the bits of a range that is not empty.
 #[inline]
 fn set_range(words: &mut [u64], range: Range<u64>) {
-    let (first, last) = ((range.start / 64) as usize, ((range.end - 1) / 64) as usize);
+    let (first, last) = (index(range.start / 64), index((range.end - 1) / 64));
     let (head, tail) = (!0 << (range.start % 64), !0 >> (63 - (range.end - 1) % 64));
     if first == last {
         words[first] |= head & tail;

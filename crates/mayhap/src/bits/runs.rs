@@ -27,6 +27,7 @@ use alloc::vec::Vec;
 use core::hint::select_unpredictable;
 use core::ops::Range;
 
+use crate::narrow::{index, low_u32, low_u64, small_len};
 use crate::simd::{Ranks, prefetch};
 
 /// Slots of a block: one bit of a word each.
@@ -36,14 +37,15 @@ pub(crate) const BLOCK: usize = 64;
 const HEADER: usize = 3;
 
 /// Bits that a slot takes beside its number.
-pub(crate) const OVERHEAD: u32 = HEADER as u32;
+pub(crate) const OVERHEAD: u32 = small_len(HEADER);
 
 /// The shape of a table: how many blocks, and how wide a slot.
 ///
 /// Slots are looked at several at a time, as lanes of one word: as many as fit there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Runs {
-    blocks: usize,
+    /// As many as were asked for, whether or not this machine has memory for them.
+    blocks: u64,
     width: usize,
     lanes: usize,
     /// The lowest bit of each lane.
@@ -106,17 +108,17 @@ impl Pending {
     fn first_free(self, ranks: impl Ranks, occupied: u64, ends: u64) -> Result<usize, Self> {
         let Self { mut from, mut counted, mut begun } = self;
         loop {
-            begun += ranks.count(occupied & ranks.low(from as u32 + 1) & !ranks.low(counted as u32));
+            begun += ranks.count(occupied & ranks.low(small_len(from) + 1) & !ranks.low(small_len(counted)));
             if begun == 0 {
                 return Ok(from);
             }
             let rest = ends >> from << from;
             // More than 64 pending runs do not end in this block.
-            let last = if begun <= BLOCK as u32 { ranks.pick(rest, begun - 1) } else { 0 };
+            let last = if begun <= small_len(BLOCK) { ranks.pick(rest, begun - 1) } else { 0 };
             counted = from + 1;
             if last == 0 || last == 1 << (BLOCK - 1) {
                 begun -= ranks.count(rest).min(begun);
-                begun += ranks.count(occupied & !ranks.low(counted as u32));
+                begun += ranks.count(occupied & !ranks.low(small_len(counted)));
                 return Err(Self { from: 0, counted: 0, begun });
             }
             (from, begun) = (last.trailing_zeros() as usize + 1, 0);
@@ -156,7 +158,7 @@ pub(crate) const fn is_first_part(one: u64, other: u64) -> bool {
 #[inline(always)]
 fn window(words: &[u64], at: usize, shift: u32) -> u64 {
     let pair = u128::from(words[at]) | u128::from(words[at + 1]) << 64;
-    (pair >> shift) as u64
+    low_u64(pair >> shift)
 }
 
 /// The bits from `from` up to and without `to`; both are at most 64.
@@ -168,7 +170,7 @@ const fn between(from: usize, to: usize) -> u64 {
 /// The lowest bits, so many of them.
 #[inline(always)]
 const fn low(bits: usize) -> u64 {
-    if bits >= BLOCK { u64::MAX } else { below(bits as u32) }
+    if bits >= BLOCK { u64::MAX } else { below(small_len(bits)) }
 }
 
 /// The same for fewer than 64.
@@ -182,16 +184,23 @@ impl Runs {
     pub(crate) fn new(slots: u64, width: u32) -> Self {
         let lanes = 64 / width;
         let ones = (0..lanes).map(|lane| 1 << (lane * width)).sum();
-        Self { blocks: slots as usize / BLOCK, width: width as usize, lanes: lanes as usize, ones }
+        Self { blocks: slots / BLOCK as u64, width: width as usize, lanes: lanes as usize, ones }
     }
 
     /// The words that it takes.
     pub(crate) fn words(&self) -> u64 {
-        self.blocks as u64 * self.stride() as u64 + 1
+        self.blocks * self.stride() as u64 + 1
+    }
+
+    /// The blocks of a table whose words are there. Each takes at least as many bytes as it has slots, so that positions
+    /// up to two laps behind the last slot fit a `usize`, too.
+    #[inline(always)]
+    fn blocks(&self) -> usize {
+        index(self.blocks)
     }
 
     fn slots(&self) -> usize {
-        self.blocks * BLOCK
+        self.blocks() * BLOCK
     }
 
     #[inline(always)]
@@ -202,7 +211,8 @@ impl Runs {
     /// Where a quotient's own slot is.
     #[inline(always)]
     pub(crate) fn spot(&self, quotient: u64) -> Spot {
-        Spot { base: quotient as usize / BLOCK * self.stride(), bit: quotient as u32 % BLOCK as u32 }
+        let (block, bit) = (index(quotient / BLOCK as u64), low_u32(quotient % BLOCK as u64));
+        Spot { base: block * self.stride(), bit }
     }
 
     /// Asks for the words that a question for this quotient looks at.
@@ -224,7 +234,7 @@ impl Runs {
     /// there.
     #[inline(always)]
     fn reach(&self, base: usize, slot: usize) -> (usize, usize) {
-        let (mut reached, end) = (base + slot / BLOCK * self.stride(), self.blocks * self.stride());
+        let (mut reached, end) = (base + slot / BLOCK * self.stride(), self.blocks() * self.stride());
         // Once, if at all; more often only if the words are not whole.
         while reached >= end {
             reached -= end;
@@ -235,7 +245,7 @@ impl Runs {
     #[inline(always)]
     fn slot(&self, words: &[u64], base: usize, index: usize) -> u64 {
         let bit = index * self.width;
-        window(words, base + HEADER + bit / 64, bit as u32 % 64) & low(self.width)
+        window(words, base + HEADER + bit / 64, small_len(bit) % 64) & low(self.width)
     }
 
     #[inline(always)]
@@ -243,7 +253,7 @@ impl Runs {
         let bit = index * self.width;
         let (at, shift) = (base + HEADER + bit / 64, bit % 64);
         let (mask, number) = (u128::from(low(self.width)) << shift, u128::from(number) << shift);
-        words[at] = words[at] & !(mask as u64) | number as u64;
+        words[at] = words[at] & !(low_u64(mask)) | low_u64(number);
         words[at + 1] = words[at + 1] & !((mask >> 64) as u64) | (number >> 64) as u64;
     }
 
@@ -300,7 +310,7 @@ impl Runs {
             return None;
         }
         let (bit, bits) = (start * self.width, len * self.width);
-        Some(Aim { at: spot.base + HEADER + bit / 64, shift: bit as u32 % 64, bits: bits as u32 })
+        Some(Aim { at: spot.base + HEADER + bit / 64, shift: small_len(bit) % 64, bits: small_len(bits) })
     }
 
     /// Asks for the words that are aimed at.
@@ -330,7 +340,7 @@ impl Runs {
     /// Any run, wherever it ends. `None` only if the words are not as they should be.
     fn far(&self, ranks: impl Ranks, words: &[u64], spot: Spot) -> Option<Run> {
         let earlier = ranks.count(words[spot.base] & below(spot.bit));
-        let offset = words[spot.base + 2].min(self.slots() as u64) as usize;
+        let offset = index(words[spot.base + 2].min(self.slots() as u64));
         let mut ends = Ends::new(self, words, spot.base, offset);
         let before = match earlier {
             0 => offset,
@@ -383,7 +393,7 @@ impl Runs {
     ) -> Option<(bool, Met)> {
         let Header { occupied, ends, bounds } = Header::of(words, base)?;
         let bit = bit as usize;
-        let first = ranks.pick(bounds, ranks.count(occupied & below(bit as u32)));
+        let first = ranks.pick(bounds, ranks.count(occupied & below(small_len(bit))));
         let above = bounds & !(first ^ first.wrapping_sub(1));
         let is_run = occupied >> bit & 1 == 1;
         if first == 0 || is_run && above == 0 {
@@ -395,8 +405,8 @@ impl Runs {
         loop {
             let len = (end - from).min(self.lanes);
             let slot = from * self.width;
-            let lanes = window(words, base + HEADER + slot / 64, slot as u32 % 64);
-            let mask = ranks.low((len * self.width) as u32);
+            let lanes = window(words, base + HEADER + slot / 64, small_len(slot) % 64);
+            let mask = ranks.low(small_len(len * self.width));
             place += ranks.count(self.not_above(lanes, number) & mask) as usize;
             met.copies += ranks.count(self.zeros(lanes ^ number.wrapping_mul(self.ones)) & mask);
             met.is_known |= self.first_parts(lanes, number) & mask != 0;
@@ -420,7 +430,7 @@ impl Runs {
                 return Some((true, met));
             }
         };
-        let moved = ranks.low(free as u32) & !ranks.low(place as u32);
+        let moved = ranks.low(small_len(free)) & !ranks.low(small_len(place));
         let changed = (ends & !moved | (ends & moved) << 1 | newcomer.is_end) & !newcomer.was_end;
         words[base] = occupied | 1 << bit;
         words[base + 1] = changed;
@@ -444,7 +454,7 @@ impl Runs {
         let free = loop {
             last = self.reach(last, BLOCK).0;
             blocks += 1;
-            if blocks > self.blocks {
+            if blocks > self.blocks() {
                 return None;
             }
             match pending.first_free(ranks, words[last], words[last + 1]) {
@@ -453,13 +463,13 @@ impl Runs {
             }
         };
         // From the last block to the second, each with what the one before it hands over.
-        let end = self.blocks * self.stride();
+        let end = self.blocks() * self.stride();
         let mut to = free;
         for _ in 0..blocks {
             words[last + 2] += 1;
             let before = if last == 0 { end - self.stride() } else { last - self.stride() };
             let ends = words[last + 1];
-            let moved = ranks.low(to as u32);
+            let moved = ranks.low(small_len(to));
             words[last + 1] =
                 ends & !(moved << 1 | 1) | (ends & moved) << 1 | words[before + 1] >> (BLOCK - 1);
             let handed = self.slot(words, before, BLOCK - 1);
@@ -542,7 +552,7 @@ impl Runs {
             (base, _) = self.reach(spot.base, block * BLOCK);
             quotients = words[base];
         }
-        while block <= slot / BLOCK + self.blocks {
+        while block <= slot / BLOCK + self.blocks() {
             let now = quotients & low(index + 1);
             begun += ranks.count(now);
             quotients ^= now;
@@ -581,7 +591,7 @@ impl Runs {
             let mask = ((1 << (bits + width)) - 1) << shift;
             let moved = (pair >> shift) << width | u128::from(number);
             let pair = pair & !mask | moved << shift & mask;
-            words[at] = pair as u64;
+            words[at] = low_u64(pair);
             words[at + 1] = (pair >> 64) as u64;
             return;
         }
@@ -613,7 +623,7 @@ impl Runs {
             let (kept, mask) = ((1 << bits) - 1, ((1 << (bits + width)) - 1) << shift);
             let moved = (pair >> shift >> width) & kept | u128::from(number) << bits;
             let pair = pair & !mask | moved << shift;
-            words[at] = pair as u64;
+            words[at] = low_u64(pair);
             words[at + 1] = (pair >> 64) as u64;
             return;
         }
@@ -701,7 +711,7 @@ impl Runs {
         let (mut slot, mut counted) = (slot, spot.bit as usize + 1);
         loop {
             // Runs whose quotients lie before this slot are behind their own.
-            let begun = ranks.count(occupied & ranks.low(slot as u32) & !ranks.low(counted as u32));
+            let begun = ranks.count(occupied & ranks.low(small_len(slot)) & !ranks.low(small_len(counted)));
             if begun == 0 {
                 return Some(slot);
             }
@@ -742,7 +752,7 @@ impl Runs {
 
     /// All quotients and numbers, ascending.
     pub(crate) fn iter<'a>(&self, words: &'a [u64]) -> Numbers<'a> {
-        Numbers { runs: *self, words, quotients: words[0], block: 0, next: words[2] as usize }
+        Numbers { runs: *self, words, quotients: words[0], block: 0, next: index(words[2]) }
     }
 
     /// Whether the words are as this table writes them: every run where it belongs, ascending and without a 0, and nothing
@@ -752,7 +762,7 @@ impl Runs {
         // No slot is looked at twice, so that one lap behind the last is as far as it goes.
         let at = |slot: usize| {
             let block = slot / BLOCK;
-            let block = if block < self.blocks { block } else { block - self.blocks };
+            let block = if block < self.blocks() { block } else { block - self.blocks() };
             (block * self.stride(), slot % BLOCK)
         };
         let is_end = |slot: usize| words[at(slot).0 + 1] >> at(slot).1 & 1 == 1;
@@ -763,9 +773,9 @@ impl Runs {
         if wrapped >= slots as u64 || words.last() != Some(&0) {
             return false;
         }
-        let wrapped = wrapped as usize;
+        let wrapped = index(wrapped);
         let mut next = wrapped;
-        for block in 0..self.blocks {
+        for block in 0..self.blocks() {
             let base = block * self.stride();
             if words[base + 2] != next.saturating_sub(block * BLOCK) as u64 {
                 return false;
@@ -812,7 +822,14 @@ struct Ends<'a> {
 impl<'a> Ends<'a> {
     fn new(runs: &'a Runs, words: &'a [u64], base: usize, slot: usize) -> Self {
         let (at, index) = runs.reach(base, slot);
-        Self { runs, words, base, block: slot / BLOCK, ends: words[at + 1] & !low(index), left: runs.blocks }
+        Self {
+            runs,
+            words,
+            base,
+            block: slot / BLOCK,
+            ends: words[at + 1] & !low(index),
+            left: runs.blocks(),
+        }
     }
 
     /// The next block; `None` if all were looked at.
@@ -863,7 +880,7 @@ impl Iterator for Numbers<'_> {
     fn next(&mut self) -> Option<(u64, u64)> {
         while self.quotients == 0 {
             self.block += 1;
-            if self.block >= self.runs.blocks {
+            if self.block >= self.runs.blocks() {
                 return None;
             }
             self.quotients = self.words[self.block * self.runs.stride()];
@@ -872,8 +889,8 @@ impl Iterator for Numbers<'_> {
         let slot = self.next.max(quotient);
         self.next = slot + 1;
         let mut block = slot / BLOCK;
-        if block >= self.runs.blocks {
-            block -= self.runs.blocks;
+        if block >= self.runs.blocks() {
+            block -= self.runs.blocks();
         }
         let (base, index) = (block * self.runs.stride(), slot % BLOCK);
         let is_end = self.words[base + 1] >> index & 1;
@@ -926,12 +943,12 @@ impl<'a> Filler<'a> {
     /// order, best ascending.
     #[inline(always)]
     pub(crate) fn push(&mut self, quotient: u64, number: u64) {
-        let (runs, block) = (self.runs, quotient as usize / BLOCK);
+        let (runs, block) = (self.runs, index(quotient / BLOCK as u64));
         if block != self.block {
             runs.write_quotients(self.words, self.block..block, self.occupied, self.next);
             (self.block, self.occupied) = (block, 0);
         }
-        let (slot, is_same) = (self.next.max(quotient as usize), quotient == self.quotient);
+        let (slot, is_same) = (self.next.max(index(quotient)), quotient == self.quotient);
         if slot / BLOCK != self.slot_block {
             if slot >= runs.slots() {
                 self.late.push((quotient, number));
@@ -955,14 +972,14 @@ impl<'a> Filler<'a> {
         let bit = index * runs.width;
         let at = slot / BLOCK * runs.stride() + HEADER + bit / 64;
         let shifted = u128::from(number) << (bit % 64);
-        self.words[at] |= shifted as u64;
+        self.words[at] |= low_u64(shifted);
         self.words[at + 1] |= (shifted >> 64) as u64;
     }
 
     /// The table is filled.
     pub(crate) fn finish(self, ranks: impl Ranks) {
         let Self { runs, words, .. } = self;
-        runs.write_quotients(words, self.block..runs.blocks - 1, self.occupied, self.next);
+        runs.write_quotients(words, self.block..runs.blocks() - 1, self.occupied, self.next);
         words[self.slot_block * runs.stride() + 1] = self.ends;
         for (quotient, number) in self.late {
             runs.insert(ranks, words, runs.spot(quotient), number, |_| true);

@@ -5,6 +5,7 @@
 //! of them. Putze, Sanders and Singler (2007) do the same with blocks; it pays for whoever does not ask whether a
 //! key was new.
 
+use crate::narrow::{index, low_u32};
 use alloc::vec::Vec;
 
 use super::words::words_for;
@@ -40,7 +41,7 @@ impl Scatter {
     /// For positions below `bits`. The memory is a quarter of that of the bits, within bounds: with less a region
     /// would be fetched for too few positions. `None` if it is not granted.
     pub(crate) fn new(paths: Paths, bits: u64) -> Option<Self> {
-        let regions = (words_for(bits) as usize).div_ceil(region_words(paths));
+        let regions = index(words_for(bits)).div_ceil(region_words(paths));
         let bytes = paths.gather_bytes((bits / 32).clamp(4 << 20, 64 << 20) as usize);
         let room = 1 << (bytes / 4 / regions).max(64).ilog2();
         let (mut positions, mut ends) = (Vec::new(), Vec::new());
@@ -58,9 +59,9 @@ impl Scatter {
     /// If the position is not below the bits that this was made for.
     #[inline(always)]
     pub(crate) fn push(&mut self, position: u64, full: impl FnOnce(usize, &[u32])) {
-        let region = (position >> self.paths.region_shift(SHIFT)) as usize;
+        let region = index(position >> self.paths.region_shift(SHIFT));
         let end = &mut self.ends[region];
-        self.positions[*end] = position as u32;
+        self.positions[*end] = low_u32(position);
         *end += 1;
         if end.is_multiple_of(self.room) {
             *end -= self.room;

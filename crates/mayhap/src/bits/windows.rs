@@ -5,6 +5,7 @@
 
 use super::counters::{Counters, CountersMut, CountersRef, Width};
 use super::words::{OutOfMemory, Words, words_for};
+use crate::narrow::index;
 use crate::simd;
 
 /// The bits of a window.
@@ -151,13 +152,13 @@ impl Windows {
 
 #[inline(always)]
 fn bit(words: &[u64], place: u64) -> bool {
-    words[(place / 64) as usize] >> (place % 64) & 1 == 1
+    words[index(place / 64)] >> (place % 64) & 1 == 1
 }
 
 /// The byte that a window starts in, and the bit of that byte.
 #[inline(always)]
 const fn byte(start: u64) -> (usize, u32) {
-    ((start / 8) as usize, (start % 8) as u32)
+    (index(start / 8), (start % 8) as u32)
 }
 
 /// Bits that are read, taken out of their storage once for many.
@@ -185,8 +186,8 @@ impl WindowsRef<'_> {
     #[inline(always)]
     pub(crate) fn prefetch(self, start: u64) {
         // Words of 64 bits lie within a line, so that of the last bit is enough.
-        simd::prefetch(self.words, (start / 64) as usize);
-        simd::prefetch(self.words, ((start + BEHIND) / 64) as usize);
+        simd::prefetch(self.words, index(start / 64));
+        simd::prefetch(self.words, index((start + BEHIND) / 64));
     }
 
     /// The bytes of all words.
@@ -198,7 +199,7 @@ impl WindowsRef<'_> {
 
 /// A window where bytes do not lie in the order of their bits: from the word that it starts in and the next.
 fn across(words: &[u64], start: u64) -> u64 {
-    let (first, shift) = ((start / 64) as usize, start % 64);
+    let (first, shift) = (index(start / 64), start % 64);
     let next = words.get(first + 1).copied().unwrap_or(0);
     words[first] >> shift | (next << 1) << (63 - shift)
 }
@@ -233,7 +234,7 @@ impl WindowsMut<'_> {
     pub(crate) fn set(&mut self, start: u64, mask: u64) -> bool {
         let fresh = mask & !self.view().window(start);
         if cfg!(target_endian = "big") {
-            let (first, shift) = ((start / 64) as usize, start % 64);
+            let (first, shift) = (index(start / 64), start % 64);
             self.words[first] |= mask << shift;
             let above = (mask >> 1) >> (63 - shift);
             if above != 0 {
@@ -259,7 +260,7 @@ impl WindowsMut<'_> {
             counters.add(place, 1);
         }
         let was = bit(self.words, place);
-        self.words[(place / 64) as usize] |= 1 << (place % 64);
+        self.words[index(place / 64)] |= 1 << (place % 64);
         *self.ones += u64::from(!was);
         !was
     }
@@ -273,7 +274,7 @@ impl WindowsMut<'_> {
     pub(crate) fn lower(&mut self, place: u64) {
         let Some(counters) = &mut self.counters else { return };
         if counters.subtract(place, 1) == 0 && bit(self.words, place) {
-            self.words[(place / 64) as usize] &= !(1 << (place % 64));
+            self.words[index(place / 64)] &= !(1 << (place % 64));
             // A header that was not compared with its payload may have claimed fewer.
             *self.ones = self.ones.saturating_sub(1);
         }

@@ -51,6 +51,7 @@ use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math::{self, BlockShape};
+use crate::narrow::{index, small};
 use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
 use crate::simd::{self, Part, Single};
@@ -543,7 +544,7 @@ impl AnyFilter for Blocked {
         let BlockedSize { capacity, blocks, shape, fpr_asked, .. } = self.size;
         out.probing(probing(shape));
         out.counts(self.inserted, self.ones());
-        out.params().u64(blocks).u32(shape.bits() as u32).u32(shape.probes()).u64(capacity).f64(fpr_asked);
+        out.params().u64(blocks).u32(small(shape.bits())).u32(shape.probes()).u64(capacity).f64(fpr_asked);
         out.words(&self.words);
     }
 
@@ -599,7 +600,7 @@ impl PartedBlocked {
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let parts = (8 * cores).clamp(16, 256);
         let shift = filter.size.blocks.div_ceil(parts).next_power_of_two().ilog2();
-        let stride = filter.size.shape.bits() as usize / 64;
+        let stride = index(filter.size.shape.bits()) / 64;
         let parts = Parts::of(core::mem::take(&mut filter.words), stride << shift);
         Self { parts, shift, filter, inserted: AtomicU64::new(0) }
     }
@@ -610,7 +611,7 @@ impl PartedBlocked {
         let mut runs = alloc::vec![0; self.parts.len() * Self::RUN];
         let mut lens = alloc::vec![0; self.parts.len()];
         for &half in halves {
-            let part = (reduce(half, blocks) >> self.shift) as usize;
+            let part = index(reduce(half, blocks) >> self.shift);
             let len = &mut lens[part];
             let run = &mut runs[part * Self::RUN..][..Self::RUN];
             run[*len % Self::RUN] = half;
@@ -748,8 +749,8 @@ impl SharedInsert for AtomicBlocked {
 
     fn insert_batch(&self, digests: &[Digest]) {
         let words = self.words.as_slice();
-        let (blocks, stride) = (self.size.blocks, (self.size.shape.bits() / 64) as usize);
-        let ahead = |_: &(), half: u64| simd::prefetch(words, reduce(half, blocks) as usize * stride);
+        let (blocks, stride) = (self.size.blocks, index(self.size.shape.bits() / 64));
+        let ahead = |_: &(), half: u64| simd::prefetch(words, index(reduce(half, blocks)) * stride);
         pipeline(&mut (), digests, first_halves, true, ahead, |(), halves| {
             halves.iter().for_each(|&half| {
                 self.set(half);

@@ -48,6 +48,9 @@ use crate::error::{DecodeError, Error, FoldError, Full, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+#[cfg(feature = "std")]
+use crate::narrow::low_u32;
+use crate::narrow::{index, whole};
 use crate::paths::Paths;
 use crate::probing::{Positions, Probing, positions};
 use crate::simd::prefetch;
@@ -356,7 +359,7 @@ impl Bloom {
         let words = self.words.as_mut_slice();
         let mut fresh = 0;
         for position in positions {
-            let word = &mut words[(position / 64) as usize];
+            let word = &mut words[index(position / 64)];
             let mask = 1 << (position % 64);
             fresh += u64::from(*word & mask == 0);
             *word |= mask;
@@ -403,7 +406,7 @@ impl Bloom {
     #[inline]
     fn all_set(&self, mut positions: impl Iterator<Item = u64>) -> bool {
         let words = self.words.as_slice();
-        positions.all(|position| words[(position / 64) as usize] >> (position % 64) & 1 == 1)
+        positions.all(|position| words[index(position / 64)] >> (position % 64) & 1 == 1)
     }
 
     /// Forgets all keys.
@@ -779,7 +782,7 @@ fn largest_fold(
 ) -> Result<u64, FoldError> {
     let divisors = math::divisors(bits);
     let expected = |to: u64| math::resized_fill(bits, to, ones as f64 / bits as f64) * to as f64;
-    let start = divisors.partition_point(|&factor| fits(bits / factor, expected(bits / factor) as u64));
+    let start = divisors.partition_point(|&factor| fits(bits / factor, whole(expected(bits / factor))));
     let (lower, upper) = divisors.split_at(start);
     let (mut largest, mut refused) = (1, Vec::new());
     for &factor in lower.iter().rev().chain(upper) {
@@ -808,12 +811,12 @@ fn least_ones(paths: Paths, words: &[u64], bits: u64, factor: u64) -> Result<u64
         return Ok(0);
     }
     let sample = folded(&words[..words_looked_at], bits, factor)?;
-    let ends = (words_looked_at as u64).div_ceil(factor) as usize;
+    let ends = index((words_looked_at as u64).div_ceil(factor));
     let ones: u64 = sample.as_slice()[..ends].iter().map(|word| u64::from(word.count_ones())).sum();
     let of = words_looked_at as f64 * 64.0 / factor as f64;
     let share = (ones as f64 / of).min(1.0);
     let least = share - 8.0 * libm::sqrt(share * (1.0 - share) / of) - 1.0 / of;
-    Ok((least * (bits / factor) as f64) as u64)
+    Ok(whole(least * (bits / factor) as f64))
 }
 
 /// A measured false-positive rate, with the numbers behind it.
@@ -1033,7 +1036,7 @@ impl AtomicBloom {
     pub fn insert_digests(&self, digests: &[Digest]) {
         let (words, BloomSize { bits, probes, .. }) = (self.words.as_slice(), self.size);
         let ahead = |_: &(), digest: Digest| {
-            positions(digest, probes, bits).for_each(|position| prefetch(words, (position / 64) as usize));
+            positions(digest, probes, bits).for_each(|position| prefetch(words, index(position / 64)));
         };
         let far = probes::is_far(self.paths, words);
         pipeline(&mut (), digests, copy, far, ahead, |(), digests| {
@@ -1239,7 +1242,7 @@ impl SharedInsert for ScatteredBloom {
             // No memory to gather in, and perhaps no other thread that has some: each position by itself.
             None => {
                 let words = region_words(self.filter.paths) as u64;
-                all.for_each(|position| self.set((position / 64 / words) as usize, &[position as u32]));
+                all.for_each(|position| self.set(index(position / 64 / words), &[low_u32(position)]));
             }
         }
         self.inserted.fetch_add(digests.len() as u64, Ordering::Relaxed);

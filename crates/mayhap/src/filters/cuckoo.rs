@@ -58,6 +58,7 @@ use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report, Slots};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::narrow::{index, small_len};
 use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
 use crate::spec::{CuckooSize, Layout, MAX_BITS, Plan, Spec, cuckoo_widths};
@@ -726,7 +727,7 @@ impl Cuckoo {
         let words = Words::from_bytes(payload)
             .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
         let behind = size.bits() % 64;
-        let (slots, tail) = words.as_slice().split_at(filled as usize);
+        let (slots, tail) = words.as_slice().split_at(index(filled));
         let last = slots.last().filter(|_| behind > 0).map_or(0, |last| last >> behind);
         if last != 0 || tail.iter().any(|&word| word != 0) {
             return Err(DecodeError::Padding { field: "end of the payload" });
@@ -997,7 +998,7 @@ impl Table<'_> {
         })?;
         let (mut step, mut free) = (found, None);
         loop {
-            let way = step.checked_sub(START).map(|from| (from / SLOTS as usize, from as u32 % SLOTS));
+            let way = step.checked_sub(START).map(|from| (from / SLOTS as usize, small_len(from) % SLOTS));
             // What comes into this bucket: out of the one before it on the way, or the new one at its start.
             let moved = way.map_or(place.fingerprint, |(before, slot)| {
                 buckets.slot(buckets.load(self.words, self.steps[before]), slot)

@@ -63,6 +63,7 @@ use crate::family::{
 };
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::narrow::{index, small_len};
 use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
 use crate::spec::{DLEFT_COUNTER_BITS, DLEFT_REMAINDER_BITS, DleftSize, MAX_BITS, Plan, Spec};
@@ -98,7 +99,7 @@ pub static FAMILY: Family = Family {
 fn plan(spec: &Spec) -> Result<Plan, SpecError> {
     let size = spec.dleft()?;
     let DleftSize { capacity, fpr_asked, fpr, .. } = size;
-    Ok(Plan { capacity, fpr_asked, fpr, bits: size.bits(), probes: Some(SUBTABLES as u32) })
+    Ok(Plan { capacity, fpr_asked, fpr, bits: size.bits(), probes: Some(small_len(SUBTABLES)) })
 }
 
 /// Subtables: with four, six keys for eight cells leave no bucket too full.
@@ -556,7 +557,7 @@ impl Dleft {
         let mut merged = self.cells.try_clone().map_err(refused)?;
         let (mut cells, mut fresh, mut saturated) = (merged.view_mut(), 0, 0);
         for (bucket, remainder, count) in other.cells.occupied() {
-            let (subtable, bucket) = ((bucket / self.size.buckets) as usize, bucket % self.size.buckets);
+            let (subtable, bucket) = (index(bucket / self.size.buckets), bucket % self.size.buckets);
             let fingerprint = Fingerprint { bucket, remainder }.recovered(subtable, &self.size);
             let Some(change) = fingerprint.places(&self.size).put(&mut cells, count) else {
                 let mut full = self.full(0);
@@ -628,7 +629,7 @@ impl Dleft {
         let saturated = fields.u64("saturated counters")?;
         fields.end("parameters", header.params.len())?;
         let in_range = [
-            ("subtables", subtables, SUBTABLES as u32, SUBTABLES as u32),
+            ("subtables", subtables, small_len(SUBTABLES), small_len(SUBTABLES)),
             ("cells of a bucket", slots, SLOTS, SLOTS),
             ("bits of a remainder", remainder_bits, DLEFT_REMAINDER_BITS.0, DLEFT_REMAINDER_BITS.1),
             ("bits of a counter", counter_bits, DLEFT_COUNTER_BITS.0, DLEFT_COUNTER_BITS.1),
@@ -785,7 +786,7 @@ impl AnyFilter for Dleft {
             inserted: self.inserted,
             estimated_len: estimated_len.is_finite().then_some(estimated_len),
             bits: self.size.bits(),
-            probes: Some(SUBTABLES as u32),
+            probes: Some(small_len(SUBTABLES)),
             fill: self.fill(),
             fpr_asked: self.size.fpr_asked,
             fpr_now: self.fpr(),
@@ -815,7 +816,7 @@ impl AnyFilter for Dleft {
         out.counts(self.inserted, self.occupied);
         out.params()
             .u64(buckets)
-            .u32(SUBTABLES as u32)
+            .u32(small_len(SUBTABLES))
             .u32(SLOTS)
             .u32(remainder_bits)
             .u32(counter_bits)

@@ -41,6 +41,7 @@ use crate::bits::{Bytes, Words};
 use crate::error::{DecodeError, Full, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key};
+use crate::narrow::index;
 use crate::probing::{Probing, reduce};
 use crate::spec::{MAX_BITS, Plan, Spec};
 use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, Remove, Subtract};
@@ -325,8 +326,8 @@ fn merge_sorted(
 fn find(words: &[u64], digest: Digest) -> bool {
     let len = words.len() / 2;
     let at = |index: usize| Digest { a: words[2 * index], b: words[2 * index + 1] };
-    let guess = reduce(digest.a, len as u64) as usize;
-    let slack = 4 * (len as u64).isqrt() as usize + 8;
+    let guess = index(reduce(digest.a, len as u64));
+    let slack = 4 * index((len as u64).isqrt()) + 8;
     let (mut low, mut high) = (guess.saturating_sub(slack), guess.saturating_add(slack).min(len));
     if low > 0 && at(low) > digest {
         (low, high) = (0, low);

@@ -65,6 +65,7 @@ use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Doublings, Family, Guarantee, Make, Report, Slots};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::narrow::{index, low_u8, low_u64};
 use crate::paths::Paths;
 use crate::probing::Probing;
 use crate::simd::{Ranks, Work, with_ranks};
@@ -169,7 +170,7 @@ impl Shape {
     #[inline(always)]
     fn split(&self, half: u64) -> (u64, u64) {
         let product = (u128::from(half) * u128::from(self.start)) << self.made;
-        ((product >> 64) as u64, young(product as u64, self.width))
+        ((product >> 64) as u64, young(low_u64(product), self.width))
     }
 
     /// The same from both halves.
@@ -177,10 +178,10 @@ impl Shape {
         let product = u128::from(digest.a) * u128::from(self.start);
         let taken = self.taken();
         // The lowest bits of the product follow from the others: those of the second half take their place.
-        let first = product as u64 ^ digest.b >> (64 - taken);
+        let first = low_u64(product) ^ digest.b >> (64 - taken);
         let stream = u128::from(first) << 64 | u128::from(digest.b << taken);
         let quotient = (product >> 64) << self.made | stream >> 1 >> (127 - self.made);
-        (quotient as u64, young(((stream << self.made) >> 64) as u64, self.width))
+        (low_u64(quotient), young(((stream << self.made) >> 64) as u64, self.width))
     }
 }
 
@@ -412,7 +413,7 @@ impl Expanding {
         let mut left = keys;
         while !left.is_empty() {
             // As many as fit before it doubles: their order does not matter then.
-            let room = self.capacity().saturating_sub(self.used).min(left.len() as u64) as usize;
+            let room = index(self.capacity().saturating_sub(self.used).min(left.len() as u64));
             let gathered = if self.is_whole { self.gather(&left[..room]) } else { None };
             let now = match gathered {
                 Some(()) => room,
@@ -438,7 +439,7 @@ impl Expanding {
             return None;
         }
         let region_shift = paths.region_shift(REGION_SHIFT);
-        let regions = placing.shape.slots().div_ceil(1 << region_shift) as usize;
+        let regions = index(placing.shape.slots().div_ceil(1 << region_shift));
         // A quarter of the table: with less a region would be fetched for too few keys.
         let room = (len / 4 / regions).max(1);
         let (mut halves, mut ends) = (Vec::new(), Vec::new());
@@ -571,7 +572,7 @@ impl Expanding {
             if SET && room == 0 {
                 // Only a key that is new makes it grow.
                 let mut hits = Vec::new();
-                self.ask(&left[..left.len().min(STRETCH as usize)], place, &mut hits);
+                self.ask(&left[..left.len().min(index(STRETCH))], place, &mut hits);
                 let known = hits.iter().take_while(|&&hit| hit).count();
                 (0..known).for_each(|_| told(Insertion::Perhaps));
                 left = &left[known..];
@@ -585,7 +586,7 @@ impl Expanding {
                 room = self.capacity() - self.used;
             }
             // No more than there is room for, so that nobody has to look whether it must grow.
-            let (now, later) = left.split_at(left.len().min(room.min(STRETCH) as usize));
+            let (now, later) = left.split_at(left.len().min(index(room.min(STRETCH))));
             let (paths, placing, words) = (self.paths, self.placing, self.words.as_mut_slice());
             let put = PutAll::<SET, _, _, _> { paths, placing, words, keys: now, place, told: &mut told };
             let stored = with_ranks(paths, put);
@@ -974,7 +975,7 @@ impl<K, P: Fn(&Placing, &[K], &mut [Place])> Work for AskAll<'_, K, P> {
                 // without a branch, and only their slots are looked for.
                 let (mut listed, mut occupied) = ([0u8; BATCH], 0);
                 for (index, place) in places.iter().enumerate() {
-                    listed[occupied % BATCH] = index as u8;
+                    listed[occupied % BATCH] = low_u8(index as u64);
                     occupied += usize::from(runs.is_occupied(words, place.spot));
                 }
                 len = 0;
@@ -1087,7 +1088,7 @@ impl<K: Key> Work for PutGathered<'_, K> {
                 while at < len {
                     let half = batch[at];
                     at += 1;
-                    let region = (placing.shape.split(half).0 >> region_shift) as usize;
+                    let region = index(placing.shape.split(half).0 >> region_shift);
                     let end = ends[region];
                     waiting[end] = half;
                     ends[region] = end + 1;

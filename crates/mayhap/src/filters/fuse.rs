@@ -44,6 +44,7 @@ use crate::error::{BuildError, DecodeError, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::narrow::{index, low_u8, low_u16, low_u32, low_u64, small_len};
 use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
 use crate::shards::{DigestShards, built_in_order, shard_of};
@@ -208,7 +209,7 @@ impl Fuse {
 
     #[inline(always)]
     fn has_by<const WAYS: usize, const BYTES: bool>(&self, half: u64) -> bool {
-        let shard = &self.shards[shard_of(half, self.shard_bits) as usize];
+        let shard = &self.shards[index(shard_of(half, self.shard_bits))];
         let (places, fingerprint) = shard.places::<WAYS>(half, self.shard_bits);
         let width = if BYTES { 8 } else { self.size.width };
         let slots = Slots { words: self.words.as_slice(), width };
@@ -368,7 +369,7 @@ impl Fuse {
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
         let words = Words::from_bytes(payload)
             .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
-        let (slots, directory) = words.as_slice().split_at(words.len() - (directory / 8) as usize);
+        let (slots, directory) = words.as_slice().split_at(words.len() - index(directory / 8));
         // The slots are as many as there are words for, at most: a directory that claims more is refused below.
         let (mut shards, mut offset) = (Vec::new(), 0u64);
         for entry in directory[1..].chunks_exact(DIRECTORY_WORDS) {
@@ -431,15 +432,15 @@ impl Slots<'_> {
         if cfg!(target_endian = "little") {
             let bytes: &[u8] = bytemuck::cast_slice(self.words);
             if self.width == 8 {
-                return bytes[place as usize].into();
+                return bytes[index(place)].into();
             }
             // At most 32 bits and 7 before them: eight bytes have them, and behind the last one there is a word.
             let bit = place * u64::from(self.width);
-            let chunk = bytes[(bit / 8) as usize..].first_chunk().expect("a word behind the last slot");
+            let chunk = bytes[index(bit / 8)..].first_chunk().expect("a word behind the last slot");
             return u64::from_le_bytes(*chunk) >> (bit % 8);
         }
         let bit = place * u64::from(self.width);
-        let (word, shift) = ((bit / 64) as usize, bit % 64);
+        let (word, shift) = (index(bit / 64), bit % 64);
         self.words[word] >> shift | self.words[word + 1] << 1 << (63 - shift)
     }
 
@@ -452,7 +453,7 @@ impl Slots<'_> {
 
     #[inline(always)]
     fn prefetch(&self, place: u64) {
-        simd::prefetch(self.words, (place * u64::from(self.width) / 64) as usize);
+        simd::prefetch(self.words, index(place * u64::from(self.width) / 64));
     }
 }
 
@@ -482,7 +483,7 @@ impl Joined {
         let bits = slots.saturating_mul(count).saturating_mul(size.width.into());
         let room = words_for(bits) + 1 + DIRECTORY_WORDS as u64 * count;
         let words = if count == 1 { GrowingWords::default() } else { GrowingWords::with_room(room) };
-        Self { words, shards: Vec::with_capacity(count as usize), slots: 0, keys: 0 }
+        Self { words, shards: Vec::with_capacity(index(count)), slots: 0, keys: 0 }
     }
 
     fn append(&mut self, part: &Part, size: &FuseSize) -> Result<(), BuildError> {
@@ -535,8 +536,8 @@ impl<const WAYS: usize> Batch<WAYS> {
 fn prefetch<const WAYS: usize>(keys: &[u64], counts: &[u8], placed: &Places<WAYS>, count: usize) {
     for i in 0..count {
         for places in &placed.places {
-            simd::prefetch(keys, places[i] as usize);
-            simd::prefetch(counts, places[i] as usize);
+            simd::prefetch(keys, index(places[i]));
+            simd::prefetch(counts, index(places[i]));
         }
     }
 }
@@ -589,7 +590,7 @@ impl Workspace {
     }
 
     fn solved<const WAYS: usize, S: Slot>(&mut self, bits: u32, width: u32) -> Result<Part, BuildError> {
-        let mut shard = sized(self.halves.len() as u64, WAYS as u32);
+        let mut shard = sized(self.halves.len() as u64, small_len(WAYS));
         let (mut attempt, mut are_different) = (0, false);
         while attempt < MOST_TRIES {
             shard.seed = folded((attempt + 1u64).wrapping_mul(PHI));
@@ -607,7 +608,7 @@ impl Workspace {
                 self.halves.dedup();
             }
             if self.halves.len() < before {
-                shard = sized(self.halves.len() as u64, WAYS as u32);
+                shard = sized(self.halves.len() as u64, small_len(WAYS));
             } else {
                 attempt += 1;
                 // Where a segment has just become longer there is little to spare, and where keys lie first does not
@@ -622,8 +623,8 @@ impl Workspace {
 
     /// Orders the keys by the segment of their first place, so that those that follow each other touch the same memory.
     fn order(&mut self, shard: &Shard, bits: u32) -> Result<(), SpecError> {
-        let segment = |half: u64| (reduce(half << bits, shard.starts) >> shard.segment_log) as usize;
-        let mut ends = alloc::vec![0usize; (shard.starts >> shard.segment_log) as usize + 1];
+        let segment = |half: u64| index(reduce(half << bits, shard.starts) >> shard.segment_log);
+        let mut ends = alloc::vec![0usize; index(shard.starts >> shard.segment_log) + 1];
         for &half in &self.halves {
             ends[segment(half) + 1] += 1;
         }
@@ -643,7 +644,7 @@ impl Workspace {
     /// Puts all keys to their places, and takes them away again one by one, each from a place where it is the only one.
     /// Afterwards `ordered` and `ways` say in which order and from where; if that was possible for all.
     fn peeled<const WAYS: usize>(&mut self, shard: &Shard, bits: u32) -> Result<bool, SpecError> {
-        let (len, slots) = (self.halves.len(), shard.slots(WAYS as u32) as usize);
+        let (len, slots) = (self.halves.len(), index(shard.slots(small_len(WAYS))));
         // In whole words of the narrowest slots: `assigned` finds them here.
         enlarge(&mut self.keys, slots.next_multiple_of(64))?;
         enlarge(&mut self.counts, slots.div_ceil(8))?;
@@ -663,10 +664,10 @@ impl Workspace {
             prefetch(keys, counts, placed, halves.len());
             for (i, &half) in halves.iter().enumerate() {
                 for (way, places) in placed.places.iter().enumerate() {
-                    let place = places[i] as usize;
+                    let place = index(places[i]);
                     keys[place] ^= half;
                     let count = &mut counts[place];
-                    *count = count.wrapping_add(4) ^ way as u8;
+                    *count = count.wrapping_add(4) ^ low_u8(way as u64);
                     crowded |= *count < 4;
                 }
             }
@@ -682,7 +683,7 @@ impl Workspace {
         for segment in 0..slots >> shard.segment_log {
             let start = segment << shard.segment_log;
             for (i, count) in counts[start..start + (1 << shard.segment_log)].iter().enumerate() {
-                lone[tail] = (start + i) as u32;
+                lone[tail] = small_len(start + i);
                 tail += usize::from(count >> 2 == 1);
             }
             while head < tail {
@@ -701,11 +702,11 @@ impl Workspace {
                     self.ways[done] = count & 3;
                     done += 1;
                     for (way, places) in placed.places.iter().enumerate() {
-                        let place = places[i] as usize;
+                        let place = index(places[i]);
                         keys[place] ^= half;
                         let count = &mut counts[place];
-                        *count = count.wrapping_sub(4) ^ way as u8;
-                        lone[tail] = place as u32;
+                        *count = count.wrapping_sub(4) ^ low_u8(way as u64);
+                        lone[tail] = small_len(place);
                         tail += usize::from(*count >> 2 == 1);
                     }
                 }
@@ -722,21 +723,21 @@ impl Workspace {
         bits: u32,
         width: u32,
     ) -> Result<Words, SpecError> {
-        let slots = shard.slots(WAYS as u32).next_multiple_of(64);
+        let slots = shard.slots(small_len(WAYS)).next_multiple_of(64);
         let mask = u64::MAX >> (64 - width);
         // The keys at the places are not needed any more, and take more than the slots.
-        let all: &mut [S] = &mut bytemuck::cast_slice_mut(self.keys.as_mut_slice())[..slots as usize];
+        let all: &mut [S] = &mut bytemuck::cast_slice_mut(self.keys.as_mut_slice())[..index(slots)];
         all.fill(S::of(0));
         let ordered = &self.ordered.as_slice()[..self.halves.len()];
         // One key at a time: these slots are few enough for the nearest caches, and batches of places were slower.
         for (&half, &way) in ordered.iter().zip(&self.ways).rev() {
             let (places, fingerprint) = shard.places::<WAYS>(half, bits);
             let own = &mut (fingerprint & mask);
-            places.iter().for_each(|&place| *own ^= all[place as usize].into());
-            all[places[usize::from(way)] as usize] ^= S::of(*own);
+            places.iter().for_each(|&place| *own ^= all[index(place)].into());
+            all[index(places[usize::from(way)])] ^= S::of(*own);
         }
         let mut words = Words::zeroed(words_for(slots * u64::from(width)))?;
-        if cfg!(target_endian = "little") && 8 * size_of::<S>() as u32 == width {
+        if cfg!(target_endian = "little") && 8 * small_len(size_of::<S>()) == width {
             bytemuck::cast_slice_mut(words.as_mut_slice()).copy_from_slice(all);
             return Ok(words);
         }
@@ -745,7 +746,7 @@ impl Workspace {
             packed |= u128::from(slot.into()) << filled;
             filled += width;
             if filled >= 64 {
-                *next.next().expect("as many words as slots need") = packed as u64;
+                *next.next().expect("as many words as slots need") = low_u64(packed);
                 packed >>= 64;
                 filled -= 64;
             }
@@ -760,17 +761,17 @@ trait Slot: bytemuck::Pod + Into<u64> + core::ops::BitXorAssign {
 }
 
 macro_rules! slot {
-    ($($type:ty),*) => {
+    ($($type:ty, $low:ident);*) => {
         $(impl Slot for $type {
             #[inline(always)]
             fn of(fingerprint: u64) -> Self {
-                fingerprint as Self
+                $low(fingerprint)
             }
         })*
     };
 }
 
-slot!(u8, u16, u32);
+slot!(u8, low_u8; u16, low_u16; u32, low_u32);
 
 impl Filter for Fuse {
     fn hashing(&self) -> Hashing {

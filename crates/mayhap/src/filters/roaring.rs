@@ -25,6 +25,7 @@ use ::roaring::RoaringTreemap;
 use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing};
+use crate::narrow::whole;
 use crate::probing::Probing;
 use crate::spec::{Plan, Spec};
 use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, Remove, Subtract};
@@ -68,7 +69,7 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
     let per_container = capacity as f64 / CONTAINERS;
     let used = CONTAINERS * -libm::expm1(-per_container);
     let values = if per_container <= ARRAY_MAX { 16.0 * capacity as f64 } else { used * BITMAP_BITS };
-    let bits = libm::ceil(160.0 + used * 64.0 + values) as u64;
+    let bits = whole(libm::ceil(160.0 + used * 64.0 + values));
     Ok(Plan { capacity, fpr_asked: 0.0, fpr: 0.0, bits, probes: None })
 }
 

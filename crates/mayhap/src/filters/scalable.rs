@@ -51,6 +51,7 @@ use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, LayerReport, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math::{self, ProbesRule};
+use crate::narrow::{index, small_len};
 use crate::paths::Paths;
 use crate::probing::{PHI, Probing, positions};
 use crate::simd::prefetch;
@@ -149,7 +150,7 @@ impl Layer {
     fn prefetch(&self, digest: Digest) {
         let words = self.words.as_slice();
         positions(self.salted(digest), self.probes, self.bits)
-            .for_each(|position| prefetch(words, (position / 64) as usize));
+            .for_each(|position| prefetch(words, index(position / 64)));
     }
 
     fn is_full(&self) -> bool {
@@ -577,7 +578,7 @@ impl Scalable {
         if growth > MAX_GROWTH {
             return refused("growth", growth.into());
         }
-        if !(1..=MAX_LAYERS as u32).contains(&count) {
+        if !(1..=small_len(MAX_LAYERS)).contains(&count) {
             return refused("layers", count.into());
         }
         let mut parts = Vec::with_capacity(count as usize);
@@ -606,7 +607,7 @@ impl Scalable {
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
         let (mut layers, mut at) = (Vec::with_capacity(parts.len()), 0);
         for part in parts {
-            let length = words_for(part.bits) as usize * 8;
+            let length = index(words_for(part.bits)) * 8;
             let missing = DecodeError::Payload { problem: "not whole words, or no memory for them" };
             let words = payload.part(at..at + length).and_then(Words::from_bytes).ok_or(missing)?;
             at += length;
@@ -772,7 +773,7 @@ impl AnyFilter for Scalable {
             .f64(self.fpr_left)
             .f64(self.tightening)
             .u32(self.growth)
-            .u32(self.layers.len() as u32);
+            .u32(small_len(self.layers.len()));
         for (layer, ones) in self.layers.iter().zip(ones) {
             let Layer { number, probes, bits, capacity, keys, fpr, .. } = *layer;
             out.params().u32(number).u32(probes).u64(bits).u64(capacity).u64(keys).u64(ones).f64(fpr);

@@ -59,6 +59,7 @@ use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math::{self, MAX_PROBES};
+use crate::narrow::index;
 use crate::paths::Paths;
 use crate::probing::{Probing, Walk, distinct, reduce};
 use crate::spec::{MAX_BITS, Plan, ShiftingSize, Spec, window_bits};
@@ -417,7 +418,7 @@ impl Shifting {
     /// Whether a bit is set; `None` behind the last.
     #[must_use]
     pub fn bit(&self, position: u64) -> Option<bool> {
-        let word = |position: u64| self.windows.words().as_slice()[(position / 64) as usize];
+        let word = |position: u64| self.windows.words().as_slice()[index(position / 64)];
         (position < self.windows.len()).then(|| word(position) >> (position % 64) & 1 == 1)
     }
 
@@ -660,7 +661,7 @@ impl Claim {
                         .part(range)
                         .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })
                 };
-                let (bits_part, rest) = (part(0..of_bits as usize)?, part(of_bits as usize..length)?);
+                let (bits_part, rest) = (part(0..index(of_bits))?, part(index(of_bits)..length)?);
                 let counters = Counters::from_words(
                     read_words(rest)?,
                     Vec::new().into(),

@@ -60,6 +60,7 @@ use crate::family::{
 };
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::narrow::{index, low_u8, low_u16};
 use crate::paths::Paths;
 use crate::probing::{Probing, positions};
 use crate::spec::{MAX_BITS, Plan, SpatialSize, Spec};
@@ -311,7 +312,7 @@ impl Spatial {
     #[must_use]
     pub fn area(&self, name: &str) -> Option<u16> {
         let index = self.areas.iter().position(|area| area.name == name && !name.is_empty())?;
-        Some(index as u16 + 1)
+        Some(low_u16(index as u64) + 1)
     }
 
     /// The number of cells.
@@ -329,7 +330,7 @@ impl Spatial {
     /// The label of a cell, 0 if it is empty; `None` behind the last.
     #[must_use]
     pub fn cell(&self, position: u64) -> Option<u16> {
-        (position < self.size.cells).then(|| self.cells.view().get(position) as u16)
+        (position < self.size.cells).then(|| low_u16(self.cells.view().get(position)))
     }
 
     /// Positions per key.
@@ -397,7 +398,7 @@ impl Spatial {
         }
         let mut names = self.areas.iter().zip(&other.areas);
         if let Some(index) = names.position(|(ours, theirs)| ours.name != theirs.name) {
-            return Err(Mismatch::AreaName { area: index as u16 + 1 });
+            return Err(Mismatch::AreaName { area: low_u16(index as u64) + 1 });
         }
         self.hashing.must_equal(&other.hashing)
     }
@@ -522,7 +523,8 @@ impl Spatial {
                 return Err(value("cells of an area", area.cells));
             }
         }
-        let highest = areas.iter().rposition(|area| area.inserted > 0).map_or(0, |index| index as u16 + 1);
+        let highest =
+            areas.iter().rposition(|area| area.inserted > 0).map_or(0, |index| low_u16(index as u64) + 1);
         let ascending = ascending == 1;
         let (cells, paths) = (counters, Paths::default());
         Ok(Self { cells, size, hashing, paths, inserted, occupied, areas, highest, ascending })
@@ -534,7 +536,7 @@ impl Spatial {
             for number in [inserted, cells, self_collisions] {
                 bytes.extend(number.to_le_bytes());
             }
-            bytes.push(name.len() as u8);
+            bytes.push(low_u8(name.len() as u64));
             bytes.extend(name.as_bytes());
         }
         bytes
@@ -610,7 +612,7 @@ fn check_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), (u16, Are
 fn tally(cells: CountersRef<'_>, size: &SpatialSize) -> Vec<u64> {
     let mut held = vec![0; usize::from(size.areas) + 1];
     for position in 0..size.cells {
-        if let Some(held) = held.get_mut(cells.get(position) as usize) {
+        if let Some(held) = held.get_mut(index(cells.get(position))) {
             *held += 1;
         }
     }
@@ -620,7 +622,7 @@ fn tally(cells: CountersRef<'_>, size: &SpatialSize) -> Vec<u64> {
 /// The lowest label of a key's cells.
 #[inline(always)]
 fn label_of(cells: CountersRef<'_>, digest: Digest, size: &SpatialSize) -> u16 {
-    cells.least(positions(digest, size.probes, size.cells)) as u16
+    low_u16(cells.least(positions(digest, size.probes, size.cells)))
 }
 
 /// What an insert has done to cells.
@@ -653,7 +655,7 @@ fn raise(
         raised.fresh += u64::from(before == 0);
         if (1..area).contains(&before) {
             // A header that was not compared with its payload may have claimed fewer.
-            let loser = &mut lower[before as usize - 1];
+            let loser = &mut lower[index(before) - 1];
             loser.cells = loser.cells.saturating_sub(1);
         }
     }

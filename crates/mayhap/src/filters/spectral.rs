@@ -61,6 +61,7 @@ use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::narrow::index;
 use crate::paths::Paths;
 use crate::probing::{Probing, positions, with_distinct};
 use crate::spec::{CountingRule, MAX_BITS, Plan, Spec, SpectralSize, secondary_cells, spectral_bits};
@@ -158,13 +159,12 @@ impl Second {
 
 #[inline]
 fn is_marked(marks: &[u64], digest: Digest, size: &SpectralSize) -> bool {
-    positions(digest, size.probes, size.cells)
-        .all(|place| marks[(place / 64) as usize] >> (place % 64) & 1 == 1)
+    positions(digest, size.probes, size.cells).all(|place| marks[index(place / 64)] >> (place % 64) & 1 == 1)
 }
 
 fn mark(marks: &mut [u64], digest: Digest, size: &SpectralSize) {
     positions(digest, size.probes, size.cells)
-        .for_each(|place| marks[(place / 64) as usize] |= 1 << (place % 64));
+        .for_each(|place| marks[index(place / 64)] |= 1 << (place % 64));
 }
 
 /// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, rule,

@@ -53,6 +53,7 @@ use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report, Slots};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::narrow::{index, low_u64, small, whole};
 use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
 use crate::simd::{Compare, Line, LineWork, prefetch, with_lines};
@@ -156,7 +157,7 @@ impl Shape {
         let scale = ((u128::from(lines) << remainder_bits) << SCALE_BITS) / u128::from(names);
         let remainders = Remainders::of_bits(remainder_bits + DISTANCE_BITS);
         let back = u64::try_from((1 << (64 + SCALE_BITS)) / scale).unwrap_or(u64::MAX);
-        Some(Self { names, lines, remainder_bits, scale: scale as u64, back, remainders })
+        Some(Self { names, lines, remainder_bits, scale: low_u64(scale), back, remainders })
     }
 
     /// The smallest that takes so many keys and has so many names, or more where they cost nothing.
@@ -190,7 +191,7 @@ impl Shape {
     fn with_all_names(self) -> Option<Self> {
         let bits = self.remainder_bits.max(Remainders::LANE - DISTANCE_BITS);
         let names = (u128::from(self.lines) << bits).min(Self::MOST_NAMES.into());
-        Self::new(names as u64, self.lines)
+        Self::new(low_u64(names), self.lines)
     }
 
     /// Half as many lines more.
@@ -210,7 +211,7 @@ impl Shape {
 
     /// How many of so many keys have no room near their lines, on average.
     pub(crate) fn crowded(&self, keys: u64) -> u64 {
-        libm::round(math::table_crowded(keys, self.lines, self.remainders.slots(), FARTHEST as u32)) as u64
+        whole(libm::round(math::table_crowded(keys, self.lines, self.remainders.slots(), small(FARTHEST))))
     }
 
     /// Bits of all lines.
@@ -241,19 +242,19 @@ impl Shape {
     /// A first half of this name.
     fn half_of(&self, name: u64) -> u64 {
         // The least one: the name of the one before is less.
-        ((u128::from(name) << 64).div_ceil(self.names.into())) as u64
+        low_u64((u128::from(name) << 64).div_ceil(self.names.into()))
     }
 
     #[inline(always)]
     const fn scaled(&self, name: u64) -> u64 {
-        ((name as u128 * self.scale as u128) >> SCALE_BITS) as u64
+        low_u64((name as u128 * self.scale as u128) >> SCALE_BITS)
     }
 
     #[inline(always)]
     const fn place(&self, name: u64) -> Place {
         let scaled = self.scaled(name);
         let remainder = scaled & ((1 << self.remainder_bits) - 1);
-        Place { line: (scaled >> self.remainder_bits) as usize, remainder: remainder << DISTANCE_BITS }
+        Place { line: scaled >> self.remainder_bits, remainder: remainder << DISTANCE_BITS }
     }
 
     /// The name of the key that is at a place.
@@ -270,14 +271,15 @@ impl Shape {
     fn has_name_at(&self, line: u64, remainder: u64) -> bool {
         let name = self.name_at(line, remainder);
         let place = self.place(name);
-        name < self.names && (place.line as u64, place.remainder >> DISTANCE_BITS) == (line, remainder)
+        name < self.names && (place.line, place.remainder >> DISTANCE_BITS) == (line, remainder)
     }
 }
 
 /// A key's line, and its remainder before the bits of the distance.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
-    line: usize,
+    /// Of a table that may be too large for this machine's memory.
+    line: u64,
     remainder: u64,
 }
 
@@ -296,7 +298,7 @@ enum Found {
 fn search(compare: impl Compare, remainders: Remainders, lines: &[Line], place: Place) -> Found {
     for distance in 0..=FARTHEST {
         // There are as many behind the last line of a key. A crafted file cannot have fewer.
-        let at = place.line + distance as usize;
+        let at = index(place.line + distance);
         let line = &lines[at];
         if remainders.has(compare, line, place.remainder | distance) {
             return Found::Key;
@@ -313,7 +315,7 @@ fn search(compare: impl Compare, remainders: Remainders, lines: &[Line], place: 
 #[inline(always)]
 fn push(remainders: Remainders, lines: &mut [Line], place: Place) -> bool {
     for distance in 0..=FARTHEST {
-        let line = &mut lines[place.line + distance as usize];
+        let line = &mut lines[index(place.line + distance)];
         let count = remainders.count(line);
         if count < remainders.slots() {
             remainders.push(line, count, place.remainder | distance);
@@ -481,7 +483,7 @@ impl Table {
                 self.grow().map_err(|limit| Full { limit, inserted })?;
                 continue;
             }
-            let (now, later) = left.split_at(left.len().min(room.min(STRETCH as u64) as usize));
+            let (now, later) = left.split_at(left.len().min(index(room.min(STRETCH as u64))));
             self.put_all(now, hash, |is_new| outcomes.push(Insertion::new_if(is_new)));
             left = later;
         }
@@ -519,7 +521,7 @@ impl Table {
         let mut words =
             Words::zeroed(shape.all_lines() * 8).map_err(|no| Limit::Memory { bytes: no.bytes })?;
         let (mut used, mut crowded) = (0, BTreeSet::new());
-        let all = self.shape.all_lines() as usize;
+        let all = index(self.shape.all_lines());
         for from in (0..all).step_by(GIVEN_BACK) {
             let to = all.min(from + GIVEN_BACK);
             let moved = Move {
@@ -754,7 +756,7 @@ impl Table {
         }
         let (inserted, keys) = (header.inserted, header.ones);
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let end = line_bytes as usize;
+        let end = index(line_bytes);
         let wrong = DecodeError::Payload { problem: "not whole words, or no memory for them" };
         let (Some(in_lines), Some(beside)) = (payload.part(0..end), payload.part(end..payload.len())) else {
             return Err(wrong);
@@ -864,7 +866,7 @@ impl<K, H: Fn(&[K], &mut [u64])> LineWork for AskAll<'_, K, H> {
             keys,
             |keys, flights| take_off(shape, &hash, keys, flights),
             far,
-            |lines, flight: Flight| prefetch(lines, flight.place.line),
+            |lines, flight: Flight| prefetch(lines, index(flight.place.line)),
             |lines, flights| {
                 for flight in flights {
                     hits.push(match search(compare, remainders, lines, flight.place) {
@@ -905,12 +907,12 @@ impl<K, H: Fn(&[K], &mut [u64]), T: FnMut(bool)> LineWork for PutAll<'_, K, H, T
             keys,
             |keys, flights| take_off(shape, &hash, keys, flights),
             far,
-            |lines, flight: Flight| prefetch(lines, flight.place.line),
+            |lines, flight: Flight| prefetch(lines, index(flight.place.line)),
             |lines, flights| {
                 if far {
                     // Where a line is full the next one will be needed, perhaps.
                     for flight in flights {
-                        let line = flight.place.line;
+                        let line = index(flight.place.line);
                         if remainders.count(&lines[line]) == remainders.slots() {
                             prefetch(lines, line + 1);
                         }
@@ -1094,7 +1096,7 @@ mod tests {
             let mut before = None;
             for name in names {
                 let place = shape.place(name);
-                let (line, remainder) = (place.line as u64, place.remainder >> DISTANCE_BITS);
+                let (line, remainder) = (place.line, place.remainder >> DISTANCE_BITS);
                 assert!(line < shape.lines && remainder >> shape.remainder_bits == 0, "{shape:?}: {name}");
                 assert_eq!(shape.name_at(line, remainder), name, "{shape:?}");
                 assert!(shape.has_name_at(line, remainder));

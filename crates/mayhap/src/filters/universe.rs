@@ -43,6 +43,7 @@ use crate::error::{BuildError, DecodeError, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
+use crate::narrow::low_u32;
 use crate::paths::Paths;
 use crate::probing::Probing;
 use crate::retrieval::{self, Equation, Fingerprint, Joined, Retrieval, Shape, Should, Solved};
@@ -132,7 +133,7 @@ impl Equation for Told {
 
     #[inline(always)]
     fn value(&self, hash: u64) -> u32 {
-        toss(hash) as u32 ^ u32::from(!self.is_in)
+        low_u32(toss(hash)) ^ u32::from(!self.is_in)
     }
 }
 

@@ -53,6 +53,7 @@ use crate::error::{DecodeError, Error, Full, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report, WindowReport};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math::{self, MAX_PROBES, WINDOWED_GENERATIONS};
+use crate::narrow::index;
 use crate::paths::Paths;
 use crate::probing::{PHI, Probing, reduce};
 use crate::simd::prefetch;
@@ -326,7 +327,7 @@ impl Windowed {
     fn place(&self, digest: Digest, slice: u32) -> (usize, u64) {
         let value = self.rule.value(digest, slice);
         let position = u64::from(slice) * self.size.slice_bits + reduce(value, self.size.slice_bits);
-        ((position / 64) as usize, position % 64)
+        (index(position / 64), position % 64)
     }
 
     #[inline(always)]
@@ -359,7 +360,7 @@ impl Windowed {
     /// A new generation: the oldest slice is cleared and becomes the newest.
     fn age(&mut self) {
         self.newest = (self.newest + 1) % self.size.slices();
-        let words = (self.size.slice_bits / 64) as usize;
+        let words = index(self.size.slice_bits / 64);
         let start = self.newest as usize * words;
         self.words.as_mut_slice()[start..start + words].fill(0);
         self.ones[self.newest as usize] = 0;
@@ -525,8 +526,7 @@ impl Windowed {
         // Counted only when the whole payload is read anyway, so that a large file opens by its header.
         if frame.verified || !counted {
             let count = |slice: &[u64]| slice.iter().map(|word| u64::from(word.count_ones())).sum();
-            let true_ones: Vec<u64> =
-                words.as_slice().chunks((slice_bits / 64) as usize).map(count).collect();
+            let true_ones: Vec<u64> = words.as_slice().chunks(index(slice_bits / 64)).map(count).collect();
             if counted && let Some((&found, _)) = ones.iter().zip(&true_ones).find(|(found, is)| found != is)
             {
                 return refused("set bits of a slice", found);

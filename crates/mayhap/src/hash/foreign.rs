@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use xxhash_rust::xxh64::xxh64;
 
 use super::Digest;
+use crate::narrow::{low_u32, low_u64};
 
 /// How another program hashes its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +213,7 @@ pub(crate) fn murmur3_x64_128(key: &[u8]) -> Digest {
 
 fn halves(block: [u8; 16]) -> (u64, u64) {
     let both = u128::from_le_bytes(block);
-    (both as u64, (both >> 64) as u64)
+    (low_u64(both), (both >> 64) as u64)
 }
 
 /// The end of Murmur3 in 64 bits, which is also the whole hash of FastFilter's keys.
@@ -231,7 +232,7 @@ fn spark_murmur3(item: &[u8], seed: u32) -> u32 {
     let (words, tail) = item.as_chunks::<4>();
     let h = words.iter().fold(seed, |h, word| mix(h, u32::from_le_bytes(*word)));
     let h = tail.iter().fold(h, |h, &byte| mix(h, byte as i8 as u32));
-    let h = h ^ item.len() as u32;
+    let h = h ^ low_u32(item.len() as u64);
     let h = (h ^ h >> 16).wrapping_mul(0x85eb_ca6b);
     let h = (h ^ h >> 13).wrapping_mul(0xc2b2_ae35);
     h ^ h >> 16
@@ -261,7 +262,7 @@ pub(crate) fn murmur64a(key: &[u8], seed: u64) -> u64 {
 /// MurmurHash2 of 32 bits.
 fn murmur2_32(key: &[u8], seed: u32) -> u32 {
     const M: u32 = 0x5bd1_e995;
-    let mut h = seed ^ key.len() as u32;
+    let mut h = seed ^ low_u32(key.len() as u64);
     let (words, tail) = key.as_chunks::<4>();
     for word in words {
         let k = u32::from_le_bytes(*word).wrapping_mul(M);

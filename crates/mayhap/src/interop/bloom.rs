@@ -15,6 +15,7 @@ use crate::filters::bloom::FAMILY;
 use crate::hash::foreign::{murmur3_x64_128, siphash13};
 use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math;
+use crate::narrow::{index, whole};
 use crate::probing::Probing;
 use crate::probing::foreign::ForeignPositions;
 use crate::simd::prefetch;
@@ -94,7 +95,7 @@ impl Shape {
             _ => 0.5,
         };
         let best = (f64::from(probes) - rounding).max(0.5);
-        let capacity = ((bits as f64 * core::f64::consts::LN_2 / best) as u64).max(1);
+        let capacity = (whole(bits as f64 * core::f64::consts::LN_2 / best)).max(1);
         let fpr_asked = math::bloom_fpr(bits, capacity as f64, probes);
         Self { bits, probes, hashing, probing, capacity, fpr_asked }
     }
@@ -146,7 +147,7 @@ impl ForeignBloom {
     #[inline]
     fn all_set(&self, mut positions: ForeignPositions) -> bool {
         let words = self.words.as_slice();
-        positions.all(|position| words[(position / 64) as usize] >> (position % 64) & 1 == 1)
+        positions.all(|position| words[index(position / 64)] >> (position % 64) & 1 == 1)
     }
 
     fn set(&mut self, positions: impl Iterator<Item = u64>) -> Insertion {
@@ -157,7 +158,7 @@ impl ForeignBloom {
                 // A bit set that is too short grows with its highest bit.
                 *length = (*length).max(position + 1);
             }
-            let (word, mask) = (&mut words[(position / 64) as usize], 1 << (position % 64));
+            let (word, mask) = (&mut words[index(position / 64)], 1 << (position % 64));
             changed |= *word & mask == 0;
             *word |= mask;
         }
@@ -175,7 +176,7 @@ impl ForeignBloom {
             let batch: Vec<ForeignPositions> = keys.iter().map(&positions).collect();
             for positions in &batch {
                 // Half of the bits are set at most, so that a key that is absent hardly gets further.
-                positions.take(2).for_each(|position| prefetch(words, (position / 64) as usize));
+                positions.take(2).for_each(|position| prefetch(words, index(position / 64)));
             }
             hits.extend(batch.iter().map(|&positions| self.all_set(positions)));
         }
@@ -193,7 +194,7 @@ impl ForeignBloom {
             batch.clear();
             keys.iter().for_each(|key| batch.extend(positions(self, key)));
             let words = self.words.as_slice();
-            batch.iter().for_each(|position| prefetch(words, (position / 64) as usize));
+            batch.iter().for_each(|position| prefetch(words, index(position / 64)));
             for of_key in batch.chunks_exact(self.shape.probes as usize) {
                 outcomes.push(self.set(of_key.iter().copied()));
             }

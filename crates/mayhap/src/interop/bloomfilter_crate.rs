@@ -24,6 +24,7 @@ use crate::bits::{OutOfMemory, Words};
 use crate::error::{DecodeError, SpecError};
 use crate::family::AnyFilter;
 use crate::hash::ForeignHash;
+use crate::narrow::{index, whole};
 use crate::probing::Probing;
 use crate::spec::MAX_BITS;
 use crate::wire::Fields;
@@ -60,7 +61,7 @@ fn make(making: &Making, seed: [u8; 32]) -> Result<ForeignBloom, SpecError> {
     making.without(true, true)?;
     let (capacity, fpr) = (making.capacity, making.fpr);
     let ln2 = core::f64::consts::LN_2;
-    let bytes = libm::ceil(capacity as f64 * libm::log(fpr) / (-8.0 * ln2 * ln2)) as u64;
+    let bytes = whole(libm::ceil(capacity as f64 * libm::log(fpr) / (-8.0 * ln2 * ln2)));
     // No overflow: 2^48 keys at 2^-64 take less than 2^55 bits.
     let bits = bytes * 8;
     let probes = super::guava::rounded(bits as f64 / capacity as f64 * ln2).max(1);
@@ -109,11 +110,12 @@ fn write(filter: &ForeignBloom) -> Option<Vec<u8>> {
     let Peer::Crate { seed } = &filter.peer else { return None };
     // Whole bytes: so it was made, or read.
     let length = filter.shape.bits / 8;
-    let mut bytes = Vec::with_capacity(HEADER + length as usize);
+    let in_memory = index(length);
+    let mut bytes = Vec::with_capacity(HEADER + in_memory);
     bytes.push(VERSION);
     bytes.extend(length.to_le_bytes());
     bytes.extend(filter.shape.probes.to_le_bytes());
     bytes.extend(seed);
-    bytes.extend_from_slice(&filter.words.to_le_bytes()[..length as usize]);
+    bytes.extend_from_slice(&filter.words.to_le_bytes()[..in_memory]);
     Some(bytes)
 }

@@ -25,6 +25,7 @@ use crate::bits::{Bytes, Words, words_for};
 use crate::error::{DecodeError, SpecError};
 use crate::family::AnyFilter;
 use crate::hash::ForeignHash;
+use crate::narrow::{index, low_u8, whole, whole_u32};
 use crate::probing::Probing;
 use crate::spec::MAX_BITS;
 use crate::wire::Fields;
@@ -66,11 +67,11 @@ fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
 fn bits_for(capacity: u64, fpr: f64) -> u64 {
     let ln2 = core::f64::consts::LN_2;
     // The logarithm is negative, so that rounding up makes the number of bits smaller.
-    libm::fabs(libm::ceil(capacity as f64 * libm::log(fpr) / (ln2 * ln2))) as u64
+    whole(libm::fabs(libm::ceil(capacity as f64 * libm::log(fpr) / (ln2 * ln2))))
 }
 
 fn probes_for(bits: u64, capacity: u64) -> u32 {
-    libm::ceil(core::f64::consts::LN_2 * bits as f64 / capacity as f64) as u32
+    whole_u32(libm::ceil(core::f64::consts::LN_2 * bits as f64 / capacity as f64))
 }
 
 /// Whether the header has the numbers of bits and of probes that follow from the others. Anything may stand behind the words,
@@ -92,7 +93,7 @@ struct Parsed {
 
 /// The lowest byte is the version.
 pub(super) fn check_flags(flags: u64) -> Result<(), DecodeError> {
-    if flags as u8 == VERSION {
+    if low_u8(flags) == VERSION {
         Ok(())
     } else {
         Err(DecodeError::Value { field: "version", found: flags & 0xff })
@@ -126,12 +127,12 @@ fn parse(bytes: &[u8]) -> Result<Parsed, DecodeError> {
     if needed > available {
         return Err(DecodeError::Truncated { field: "words", needed, available });
     }
-    Ok(Parsed { shape, flags, changes, end: (HEADER + needed) as usize })
+    Ok(Parsed { shape, flags, changes, end: index(HEADER + needed) })
 }
 
 fn read(bytes: &Bytes) -> Result<ForeignBloom, DecodeError> {
     let Parsed { shape, flags, changes, end } = parse(bytes.as_slice())?;
-    let words = bytes.part(HEADER as usize..end).and_then(Words::from_bytes);
+    let words = bytes.part(index(HEADER)..end).and_then(Words::from_bytes);
     let words = words.ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
     if !shape.bits.is_multiple_of(64)
         && words.as_slice().last().is_some_and(|last| last >> (shape.bits % 64) != 0)

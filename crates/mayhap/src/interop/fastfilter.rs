@@ -32,6 +32,7 @@ use crate::filters::fuse::FAMILY;
 use crate::hash::foreign::murmur3_finish;
 use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math;
+use crate::narrow::{index, low_u8, low_u16, low_u32, whole};
 use crate::probing::{Probing, reduce};
 use crate::traits::Filter;
 use crate::wire::{Fields, Frame, Writer};
@@ -196,7 +197,7 @@ impl Parsed {
         match self.rule {
             Rule::Xor { block } => {
                 let block = u64::from(block);
-                let within = |hash: u64| (u64::from(hash as u32) * block) >> 32;
+                let within = |hash: u64| (u64::from(low_u32(hash)) * block) >> 32;
                 let turned = [within(hash), within(hash.rotate_left(21)), within(hash.rotate_left(42))];
                 [turned[0], turned[1] + block, turned[2] + 2 * block]
             }
@@ -212,7 +213,7 @@ impl Parsed {
     /// blocks, and these are the most that give so many (Graf, Lemire, *Xor Filters*, 2020).
     fn keys(&self) -> u64 {
         match self.rule {
-            Rule::Xor { .. } => (self.places.saturating_sub(30) as f64 / 1.23) as u64,
+            Rule::Xor { .. } => whole(self.places.saturating_sub(30) as f64 / 1.23),
             Rule::Fuse { keys, .. } => keys.into(),
         }
     }
@@ -222,16 +223,16 @@ impl FastFilter {
     fn has(&self, key: u64) -> bool {
         let hash = murmur3_finish(key.wrapping_add(self.parsed.seed));
         let fingerprints = &self.file.as_slice()[self.parsed.start..];
-        let places = self.parsed.places_of(hash).map(|place| place as usize);
+        let places = self.parsed.places_of(hash).map(index);
         let fingerprint = hash ^ hash >> 32;
         match self.parsed.width {
             Width::Eight => {
-                places.iter().fold(fingerprint as u8, |xor, &place| xor ^ fingerprints[place]) == 0
+                places.iter().fold(low_u8(fingerprint), |xor, &place| xor ^ fingerprints[place]) == 0
             }
             Width::Sixteen => {
                 let (fingerprints, _) = fingerprints.as_chunks();
                 let at = |place: usize| u16::from_le_bytes(fingerprints[place]);
-                places.iter().fold(fingerprint as u16, |xor, &place| xor ^ at(place)) == 0
+                places.iter().fold(low_u16(fingerprint), |xor, &place| xor ^ at(place)) == 0
             }
         }
     }

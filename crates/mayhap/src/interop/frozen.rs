@@ -10,6 +10,7 @@ use crate::family::{AnyFilter, Capabilities, Family, Guarantee, LayerReport, Rep
 use crate::filters::{bloom, scalable};
 use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math;
+use crate::narrow::index;
 use crate::probing::Probing;
 use crate::traits::Filter;
 use crate::wire::Writer;
@@ -66,13 +67,13 @@ impl Layer {
     }
 
     fn of<'a>(&self, file: &'a [u8]) -> &'a [u8] {
-        &file[self.start..][..Self::bytes_for(self.bits) as usize]
+        &file[self.start..][..index(Self::bytes_for(self.bits))]
     }
 
     /// Whether a bit is set. The lowest of a byte is its first.
     #[inline]
     pub(super) fn is_set(&self, file: &[u8], position: u64) -> bool {
-        file[self.start + (position / 8) as usize] >> (position % 8) & 1 == 1
+        file[self.start + index(position / 8)] >> (position % 8) & 1 == 1
     }
 
     /// Bits behind the last one mean nothing, and are zero.
@@ -94,7 +95,7 @@ impl Layer {
         if from >= to {
             return 0;
         }
-        let bytes = &self.of(file)[(from / 8) as usize..to.div_ceil(8) as usize];
+        let bytes = &self.of(file)[index(from / 8)..index(to.div_ceil(8))];
         let all: u64 = bytes.iter().map(|byte| u64::from(byte.count_ones())).sum();
         let before = bytes[0] & !(0xff << (from % 8));
         let behind = bytes[bytes.len() - 1] & !(0xff >> ((8 - to % 8) % 8));

@@ -30,6 +30,7 @@ use crate::bits::{OutOfMemory, Words, words_for};
 use crate::error::{DecodeError, SpecError};
 use crate::family::AnyFilter;
 use crate::hash::ForeignHash;
+use crate::narrow::{index, low_u8, whole};
 use crate::probing::Probing;
 use crate::spec::MAX_BITS;
 
@@ -69,8 +70,8 @@ fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
     making.without(true, true)?;
     let (capacity, fpr) = (making.capacity, making.fpr);
     let ln2 = core::f64::consts::LN_2;
-    let bits = libm::ceil(-(capacity as f64) * libm::log(fpr) / (ln2 * ln2)) as u64;
-    let probes = libm::ceil(ln2 * bits as f64 / capacity as f64) as u64;
+    let bits = whole(libm::ceil(-(capacity as f64) * libm::log(fpr) / (ln2 * ln2)));
+    let probes = whole(libm::ceil(ln2 * bits as f64 / capacity as f64));
     create(bits, probes, Some((capacity, fpr)))
 }
 
@@ -147,7 +148,7 @@ impl Parsed<'_> {
 fn bit_set(filter: &ForeignBloom) -> Option<Vec<u8>> {
     let Peer::Go { length } = filter.peer else { return None };
     let mut bytes = Vec::from(length.to_be_bytes());
-    big_endian::put_words(&mut bytes, &filter.words.as_slice()[..words_for(length) as usize]);
+    big_endian::put_words(&mut bytes, &filter.words.as_slice()[..index(words_for(length))]);
     Some(bytes)
 }
 
@@ -198,11 +199,11 @@ fn gob(filter: &ForeignBloom) -> Option<Vec<u8>> {
 /// Below 128 a byte; else minus the number of bytes that follow, and these, the highest first.
 fn gob_number(number: u64) -> Vec<u8> {
     if number < 128 {
-        return Vec::from([number as u8]);
+        return Vec::from([low_u8(number)]);
     }
     let bytes = number.to_be_bytes();
     let bytes = &bytes[number.leading_zeros() as usize / 8..];
-    [&[(bytes.len() as u8).wrapping_neg()], bytes].concat()
+    [&[low_u8(bytes.len() as u64).wrapping_neg()], bytes].concat()
 }
 
 fn take_gob_number(bytes: &[u8]) -> Option<(u64, &[u8])> {

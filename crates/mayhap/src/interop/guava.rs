@@ -22,6 +22,7 @@ use super::{Format, Making, Reading, big_endian};
 use crate::error::{DecodeError, SpecError};
 use crate::family::AnyFilter;
 use crate::hash::ForeignHash;
+use crate::narrow::{whole, whole_u32};
 use crate::probing::Probing;
 
 /// The format `guava`.
@@ -85,7 +86,7 @@ fn make(making: &Making, strategy: Strategy) -> Result<ForeignBloom, SpecError> 
 /// The bits of a filter by the arithmetic that Guava and Spark share, before they are rounded up to words.
 pub(super) fn bits_wanted(capacity: u64, fpr: f64) -> u64 {
     let ln2 = core::f64::consts::LN_2;
-    (-(capacity as f64) * libm::log(fpr) / (ln2 * ln2)) as u64
+    whole(-(capacity as f64) * libm::log(fpr) / (ln2 * ln2))
 }
 
 /// So many bits in words. Both programs count words in 31 bits, and refuse to make a filter of no bits.
@@ -100,7 +101,7 @@ pub(super) fn words_for_wanted(bits: u64, capacity: u64, fpr: f64) -> Result<u64
 
 /// To the nearest integer, and halves up.
 pub(super) fn rounded(value: f64) -> u32 {
-    libm::floor(value + 0.5) as u32
+    whole_u32(libm::floor(value + 0.5))
 }
 
 struct Parsed<'a> {

@@ -35,6 +35,7 @@ use crate::bits::Bytes;
 use crate::error::DecodeError;
 use crate::family::AnyFilter;
 use crate::hash::{ForeignHash, Hashing};
+use crate::narrow::{index, low_u64, small_len};
 use crate::probing::Probing;
 use crate::wire::{Fields, Frame, Writer};
 
@@ -208,14 +209,14 @@ impl SliceHash {
         let slice = layer.bits / u64::from(layer.probes);
         let chunk = Self::chunk_of(slice);
         let function = HashFunction::for_bits(8 * chunk * u64::from(layer.probes), short);
-        let chunk = chunk as usize;
+        let chunk = index(chunk);
         let salt = |number: u32| {
             let (hash, length) = function.hash(&number.to_le_bytes());
             hash[..length].to_vec()
         };
         let first = salt(0);
         let slices_of_one = first.len() / chunk;
-        let more = 1..(layer.probes as usize).div_ceil(slices_of_one) as u32;
+        let more = 1..small_len((layer.probes as usize).div_ceil(slices_of_one));
         let salts = core::iter::once(first).chain(more.map(salt)).collect();
         Self { function, slice, chunk, salts }
     }
@@ -264,7 +265,7 @@ impl Rule for Salted {
     fn fpr(filter: &Frozen<Self>, layer: &Layer) -> f64 {
         let (file, slice) = (filter.file.as_slice(), layer.bits / u64::from(layer.probes));
         let numbers = 1u128 << (8 * SliceHash::chunk_of(slice));
-        let (each, more) = (numbers / u128::from(slice), (numbers % u128::from(slice)) as u64);
+        let (each, more) = (numbers / u128::from(slice), low_u64(numbers % u128::from(slice)));
         let hit = |start: u64| {
             let first = layer.ones_between(file, start, start + more) as f64;
             let rest = layer.ones_between(file, start + more, start + slice) as f64;

@@ -23,6 +23,7 @@ use crate::error::DecodeError;
 use crate::family::AnyFilter;
 use crate::hash::foreign::{FNV_BASIS, FNV_PRIME};
 use crate::hash::{ForeignHash, Hashing};
+use crate::narrow::{index, whole};
 use crate::probing::Probing;
 use crate::wire::{Fields, Frame, Writer};
 
@@ -74,8 +75,8 @@ fn parse(bytes: &[u8]) -> Result<Parsed, DecodeError> {
     if bits < 1.0 || bits > available as f64 * 8.0 {
         return Err(DecodeError::Value { field: "capacity", found: capacity });
     }
-    let probes = super::probes(libm::rint(core::f64::consts::LN_2 * bits / capacity as f64) as u64)?;
-    let bits = bits as u64;
+    let probes = super::probes(whole(libm::rint(core::f64::consts::LN_2 * bits / capacity as f64)))?;
+    let bits = whole(bits);
     let length = Layer::bytes_for(bits);
     let layer = |start, keys| Layer { start, bits, probes, capacity, keys };
     // Even of one layer, an expanding file is longer than a plain one, so that it is never both.
@@ -90,7 +91,7 @@ fn parse(bytes: &[u8]) -> Result<Parsed, DecodeError> {
         return Ok(Parsed { is_stack: false, inserted, fpr, layers: [layer].to_vec() });
     };
     let mut layers = Vec::new();
-    for start in (0..front.len()).step_by(8 + length as usize) {
+    for start in (0..front.len()).step_by(8 + index(length)) {
         let layer = layer(start + 8, Fields::new(&front[start..]).u64("inserted keys")?);
         layer.must_end_in_zeros(bytes)?;
         layers.push(layer);

@@ -18,6 +18,7 @@ use super::{Format, HashRule, Reading};
 use crate::bits::{OutOfMemory, Words, words_for};
 use crate::error::DecodeError;
 use crate::hash::ForeignHash;
+use crate::narrow::index;
 use crate::probing::Probing;
 use crate::spec::MAX_BITS;
 use crate::wire::Fields;
@@ -59,6 +60,6 @@ fn write(filter: &ForeignBloom) -> Option<Vec<u8>> {
     }
     let bits = filter.words.to_le_bytes();
     let mut bytes = u64::from(filter.shape.probes).to_le_bytes().to_vec();
-    bytes.extend_from_slice(&bits[..(filter.shape.bits / 8) as usize]);
+    bytes.extend_from_slice(&bits[..index(filter.shape.bits / 8)]);
     Some(bytes)
 }

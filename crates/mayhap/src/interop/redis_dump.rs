@@ -35,6 +35,7 @@ use alloc::vec::Vec;
 
 use crate::bits::{OutOfMemory, Words};
 use crate::error::DecodeError;
+use crate::narrow::index;
 use crate::wire::{Fields, Frame, Writer};
 
 /// The most bytes of an array in one chunk.
@@ -181,7 +182,7 @@ impl Place {
             return Err(DecodeError::Value { field: "length of a chunk", found: length as u64 });
         }
         let before = array.checked_sub(1).map_or(0, |before| ends[before]);
-        Ok(Self { array, offset: (start - before) as usize, end })
+        Ok(Self { array, offset: index(start - before), end })
     }
 }
 
@@ -228,7 +229,7 @@ pub(super) struct Array {
 impl Array {
     pub(super) fn zeroed(length: u64) -> Result<Self, OutOfMemory> {
         let words = Words::zeroed(length.div_ceil(8))?;
-        Ok(Self { words, length: length as usize })
+        Ok(Self { words, length: index(length) })
     }
 
     #[inline]

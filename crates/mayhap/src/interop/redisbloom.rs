@@ -34,6 +34,7 @@ use crate::family::{self, AnyFilter, Capabilities, Family, Guarantee, LayerRepor
 use crate::filters::scalable::FAMILY;
 use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math;
+use crate::narrow::{index, low_u8, small, small_len, whole};
 use crate::probing::Probing;
 use crate::probing::foreign::ForeignPositions;
 use crate::simd::prefetch;
@@ -125,18 +126,18 @@ impl Shape {
         // The logarithm of the system, as RedisBloom takes it: that of `libm` differs in the last digit for some rates, and
         // all digits stand in the header.
         let bits_per_key = fpr.ln().abs() / LN2_SQUARED;
-        let probes = probes_for(bits_per_key) as u32;
+        let probes = small(probes_for(bits_per_key));
         let wanted = capacity as f64 * bits_per_key;
         let whole_words = |bits: u64| bits.clamp(1, 1 << 60).next_multiple_of(64) / 8;
         if options & NO_ROUND != 0 {
-            let bytes = whole_words(wanted as u64);
+            let bytes = whole_words(whole(wanted));
             return Self { bytes, keys: 0, fpr, bits_per_key, probes, capacity, n2: 0 };
         }
         // Below 2 bits the rule gives 1 bit or none, and 0 would mean another one.
-        let n2 = (libm::floor(libm::log2(wanted)) + 1.0).clamp(1.0, 60.0) as u8;
+        let n2 = low_u8(whole((libm::floor(libm::log2(wanted)) + 1.0).clamp(1.0, 60.0)));
         let bits = 1u64 << n2;
-        let spare = (bits as f64 - wanted) as u64;
-        let capacity = capacity.saturating_add((spare as f64 / bits_per_key) as u64);
+        let spare = whole(bits as f64 - wanted);
+        let capacity = capacity.saturating_add(whole(spare as f64 / bits_per_key));
         Self { bytes: whole_words(bits), keys: 0, fpr, bits_per_key, probes, capacity, n2 }
     }
 
@@ -204,7 +205,7 @@ impl Shape {
 }
 
 fn probes_for(bits_per_key: f64) -> u64 {
-    libm::ceil(LN2 * bits_per_key) as u64
+    whole(libm::ceil(LN2 * bits_per_key))
 }
 
 impl Link {
@@ -222,13 +223,13 @@ impl Link {
     fn contains(&self, digest: Digest, options: u32) -> bool {
         let bits = self.bits.as_slice();
         let mut positions = self.shape.positions(digest, options);
-        positions.all(|position| bits[(position / 8) as usize] >> (position % 8) & 1 == 1)
+        positions.all(|position| bits[index(position / 8)] >> (position % 8) & 1 == 1)
     }
 
     fn insert(&mut self, digest: Digest, options: u32) {
         let bits = self.bits.as_mut_slice();
         for position in self.shape.positions(digest, options) {
-            bits[(position / 8) as usize] |= 1 << (position % 8);
+            bits[index(position / 8)] |= 1 << (position % 8);
         }
         self.shape.keys += 1;
     }
@@ -443,7 +444,7 @@ impl Dump for RedisBloom {
     fn header(&self) -> Vec<u8> {
         let mut header = Vec::with_capacity(HEADER + self.links.len() * LINK);
         header.extend(self.inserted().to_le_bytes());
-        header.extend((self.links.len() as u32).to_le_bytes());
+        header.extend(small_len(self.links.len()).to_le_bytes());
         header.extend(self.options.to_le_bytes());
         header.extend(self.growth.to_le_bytes());
         self.shapes().for_each(|shape| shape.write(&mut header));
@@ -476,7 +477,7 @@ impl Filter for RedisBloom {
             for &digest in digests {
                 // The newest link is the largest. Half of its bits are set at most: an absent key hardly gets further.
                 let positions = newest.shape.positions(digest, self.options).take(2);
-                positions.for_each(|position| prefetch(bits, (position / 8) as usize));
+                positions.for_each(|position| prefetch(bits, index(position / 8)));
             }
             hits.extend(digests.iter().map(|&digest| self.contains_digest(digest)));
         }

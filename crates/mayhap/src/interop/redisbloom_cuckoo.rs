@@ -40,6 +40,7 @@ use crate::family::{AnyFilter, Capabilities, Family, Guarantee, LayerReport, Rep
 use crate::filters::cuckoo::FAMILY;
 use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math;
+use crate::narrow::index;
 use crate::probing::Probing;
 use crate::simd::prefetch;
 use crate::spec::{MAX_BITS, MAX_CAPACITY};
@@ -117,7 +118,7 @@ impl Place {
 fn slots_of(table: &[u8], bucket: u16, number: u64) -> Range<usize> {
     let bucket = usize::from(bucket);
     let buckets = (table.len() / bucket) as u64;
-    let start = (number & (buckets - 1)) as usize * bucket;
+    let start = index(number & (buckets - 1)) * bucket;
     start..start + bucket
 }
 

@@ -22,6 +22,7 @@ use ::roaring::{RoaringBitmap, RoaringTreemap};
 use super::Format;
 use crate::error::DecodeError;
 use crate::filters::roaring::RoaringSet;
+use crate::narrow::low_u16;
 use crate::wire::Fields;
 
 /// The format `roaring`.
@@ -76,14 +77,16 @@ fn must_end(rest: &[u8]) -> Result<(), DecodeError> {
 }
 
 fn starts_with_set(bytes: &[u8]) -> bool {
-    Fields::new(bytes).u32("cookie").is_ok_and(|cookie| cookie == PLAIN || cookie as u16 == WITH_RUNS)
+    Fields::new(bytes)
+        .u32("cookie")
+        .is_ok_and(|cookie| cookie == PLAIN || low_u16(cookie.into()) == WITH_RUNS)
 }
 
 /// What follows the set of 32 bits at the front.
 fn behind_set(bytes: &[u8]) -> Result<&[u8], DecodeError> {
     let mut fields = Fields::new(bytes);
     let cookie = fields.u32("cookie")?;
-    let has_runs = cookie as u16 == WITH_RUNS;
+    let has_runs = low_u16(cookie.into()) == WITH_RUNS;
     let containers = match cookie {
         PLAIN => fields.u32("containers")? as usize,
         _ if has_runs => (cookie >> 16) as usize + 1,

@@ -12,6 +12,7 @@ use crate::error::DecodeError;
 use crate::family::{AnyFilter, Capabilities, Family, Guarantee, LayerReport, Report};
 use crate::filters::scalable::FAMILY;
 use crate::hash::{Digest, ForeignHash, Hashing};
+use crate::narrow::whole;
 use crate::probing::Probing;
 use crate::traits::Filter;
 use crate::wire::{Frame, Writer};
@@ -84,7 +85,7 @@ impl AnyFilter for RowGroups {
     fn layers(&self) -> Vec<LayerReport> {
         let layer = |group: &Sbbf| {
             let Report { capacity, estimated_len, bits, probes, fill, fpr_now, .. } = group.report();
-            let keys = estimated_len.map_or(0, |len| len as u64);
+            let keys = estimated_len.map_or(0, whole);
             LayerReport { capacity, keys, bits, probes: probes.unwrap_or(0), fill, fpr_now }
         };
         self.groups.iter().map(layer).collect()

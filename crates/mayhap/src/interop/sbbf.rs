@@ -31,6 +31,7 @@ use crate::family::{self, AnyFilter, Capabilities, Family, Guarantee, Report};
 use crate::filters::blocked::FAMILY;
 use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math::{self, BlockShape};
+use crate::narrow::{index, low_u8, whole};
 use crate::probing::Probing;
 use crate::simd::{prefetch, split_mask};
 use crate::spec::MIN_FPR;
@@ -75,7 +76,7 @@ fn of_bits(bits: Bytes) -> Result<Sbbf, DecodeError> {
     let words = words_of(bits)?;
     let blocks = words.len() as u64 / 4;
     // With so many keys that half of the bits are set: nobody says what it was made for.
-    let capacity = math::blocked_estimated_len(BlockShape::Split, blocks, blocks * 128) as u64;
+    let capacity = whole(math::blocked_estimated_len(BlockShape::Split, blocks, blocks * 128));
     let fpr_asked = rate(blocks, capacity as f64);
     Ok(Sbbf { words, capacity, fpr_asked, inserted: None })
 }
@@ -161,10 +162,10 @@ pub(super) fn write(filter: &Sbbf) -> Vec<u8> {
     let mut bytes = Vec::from([0x15]);
     let mut rest = 2 * bits.len() as u64;
     while rest >= 0x80 {
-        bytes.push(rest as u8 | 0x80);
+        bytes.push(low_u8(rest) | 0x80);
         rest >>= 7;
     }
-    bytes.push(rest as u8);
+    bytes.push(low_u8(rest));
     bytes.extend([ONLY_CHOICE; 3].concat());
     bytes.push(0);
     bytes.extend_from_slice(&bits);
@@ -176,7 +177,7 @@ fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
     making.without(true, true)?;
     let (capacity, fpr_asked) = (making.capacity, making.fpr);
     let bits = -8.0 * capacity as f64 / libm::log1p(-libm::pow(fpr_asked, 1.0 / 8.0));
-    let bits = (libm::ceil(bits) as u64).max(BLOCK * 8);
+    let bits = (whole(libm::ceil(bits))).max(BLOCK * 8);
     if bits > MOST_BYTES_MADE * 8 {
         return Err(SpecError::Bits { asked: bits, limit: MOST_BYTES_MADE * 8 });
     }
@@ -218,7 +219,7 @@ impl Sbbf {
     #[inline]
     fn place(&self, hash: u64) -> usize {
         // A header has room for fewer than 2^26 blocks, so that the product fits.
-        (((hash >> 32) * self.blocks()) >> 32) as usize * 4
+        index(((hash >> 32) * self.blocks()) >> 32) * 4
     }
 
     #[inline]
@@ -239,7 +240,7 @@ impl Sbbf {
     fn folded(&self, factor: u64) -> Result<Self, FoldError> {
         let memory = |OutOfMemory { bytes }| FoldError::Memory { bytes };
         let mut words = Words::zeroed(self.words.len() as u64 / factor).map_err(memory)?;
-        let neighbours = self.words.as_slice().chunks(4 * factor as usize);
+        let neighbours = self.words.as_slice().chunks(4 * index(factor));
         for (block, neighbours) in words.as_mut_slice().chunks_mut(4).zip(neighbours) {
             for (index, word) in neighbours.iter().enumerate() {
                 block[index % 4] |= word;

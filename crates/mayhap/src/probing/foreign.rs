@@ -13,6 +13,7 @@
 
 use super::Probing;
 use crate::hash::Digest;
+use crate::narrow::{low_u32, low_u64};
 
 /// A key's positions in another program's filter, in the order of the program. `bits` is not 0.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +51,7 @@ impl ForeignPositions {
     #[inline]
     pub(crate) fn of(probing: Probing, digest: Digest, probes: u32, bits: u64) -> Self {
         let Digest { a, b } = digest;
-        let (low, high) = (a as i32, (a >> 32) as i32);
+        let (low, high) = (low_u32(a).cast_signed(), (a >> 32) as i32);
         let walk = match probing {
             Probing::Guava64 => Walk::Guava64 { c: a, step: b },
             Probing::Guava32 | Probing::Spark1 => Walk::Guava32 { c: low, step: high },
@@ -67,7 +68,7 @@ impl ForeignPositions {
 
     /// RedisBloom's rule in 32 bits, of its oldest filters.
     pub(crate) fn redis_32(digest: Digest, probes: u32, bits: u64) -> Self {
-        Self { walk: Walk::Redis32 { c: digest.a as u32, step: digest.b as u32 }, left: probes, bits }
+        Self { walk: Walk::Redis32 { c: low_u32(digest.a), step: low_u32(digest.b) }, left: probes, bits }
     }
 
     /// Of the hash of the key, and that of the key and a byte 1.
@@ -134,7 +135,7 @@ impl Iterator for ForeignPositions {
             }
             Walk::Rbloom { s } => {
                 *s = s.wrapping_mul(RBLOOM_MULTIPLIER).wrapping_add(1);
-                (*s >> 32) as u64
+                low_u64(*s >> 32)
             }
         };
         Some(value % self.bits)

@@ -1,6 +1,7 @@
 //! Keys in blocks, one at a time and many: the loops, compiled once for each instruction set.
 
 use crate::batch::pipeline;
+use crate::narrow::index;
 use crate::paths::Paths;
 use crate::probing::reduce;
 
@@ -17,7 +18,7 @@ pub(crate) struct Part {
 /// The block of a key.
 #[inline(always)]
 pub(crate) fn place<B>(blocks: &[B], half: u64) -> usize {
-    reduce(half, blocks.len() as u64) as usize
+    index(reduce(half, blocks.len() as u64))
 }
 
 /// Asks for many keys; writes one answer each, whatever was there before.
@@ -64,7 +65,7 @@ pub(super) fn put<B, K>(
     mut told: impl FnMut(bool),
     set: impl Fn(&mut B, u64) -> bool,
 ) {
-    let place = |half: u64| reduce(half, part.total).wrapping_sub(part.first) as usize;
+    let place = |half: u64| index(reduce(half, part.total).wrapping_sub(part.first));
     let far = paths.is_far(size_of_val(blocks), PREFETCH_FROM_BYTES);
     pipeline(
         &mut blocks,

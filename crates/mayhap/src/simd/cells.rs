@@ -115,7 +115,7 @@ mod avx2 {
             let from = load * 2 * TOGETHER * width;
             let at = |start: u64| -> __m128i {
                 // SAFETY: the caller's promise; any address will do.
-                unsafe { _mm_loadu_si128(bytes.add((start + from / 8) as usize).cast()) }
+                unsafe { _mm_loadu_si128(bytes.add(crate::narrow::index(start + from / 8)).cast()) }
             };
             let [first, second, third, fourth] = *starts;
             let (one, other) =

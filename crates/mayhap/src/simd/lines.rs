@@ -1,5 +1,6 @@
 //! Sixteen 32-bit lanes of a cache line, compared with one value at once.
 
+use crate::narrow::low_u32;
 use crate::paths::Paths;
 
 /// A cache line. Lane `2 i` is the low half of word `i`, lane `2 i + 1` its high half.
@@ -39,7 +40,7 @@ struct Portable;
 impl Compare for Portable {
     #[inline(always)]
     fn equal(self, line: &Line, value: u32) -> u32 {
-        let lanes = line.iter().flat_map(|&word| [word as u32, (word >> 32) as u32]);
+        let lanes = line.iter().flat_map(|&word| [low_u32(word), (word >> 32) as u32]);
         lanes.enumerate().fold(0, |equal, (lane, held)| equal | u32::from(held == value) << lane)
     }
 }

@@ -11,6 +11,8 @@
 //! split block (256 bits):         8 lanes of 32 bits     bit  (word * SALT[i] mod 2^32) >> 27
 //! ```
 
+use crate::narrow::low_u32;
+
 /// Words in a line.
 pub(crate) const LINE: usize = 8;
 
@@ -33,7 +35,7 @@ const ROUNDS: [u64; 2] = [0x9E37_79B9_7F4A_7C15, 0xBB67_AE85_84CA_A73B];
 #[inline(always)]
 pub(super) fn word(half: u64, round: u32) -> u32 {
     match round {
-        0 => half as u32,
+        0 => low_u32(half),
         round => (half.wrapping_mul(ROUNDS[round as usize - 1]) >> 32) as u32,
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::batch::{BATCH, pipeline};
 use crate::hash::Digest;
+use crate::narrow::{index, low_u32};
 use crate::paths::Paths;
 use crate::probing::{Walk, reduce};
 
@@ -58,7 +59,7 @@ impl<'a> Bits<'a> {
     fn next(self, walk: &mut Walk) -> u64 {
         let position = reduce(walk.next(), self.bits);
         // SAFETY: a reduced value is below `bits`, which is not 0, and those bits have words.
-        let word = unsafe { *self.words.get_unchecked((position / 64) as usize) };
+        let word = unsafe { *self.words.get_unchecked(index(position / 64)) };
         word >> (position % 64)
     }
 
@@ -77,7 +78,7 @@ impl<'a> Bits<'a> {
     #[inline(always)]
     fn prefetch(self, mut walk: Walk, probes: u32) {
         for _ in 0..probes {
-            super::prefetch(self.words, (reduce(walk.next(), self.bits) / 64) as usize);
+            super::prefetch(self.words, index(reduce(walk.next(), self.bits) / 64));
         }
     }
 }
@@ -98,7 +99,7 @@ fn set(words: &mut [u64], bits: u64, probes: u32, digest: Digest, mut was: impl 
     for _ in 0..probes {
         let position = reduce(walk.next(), bits);
         // SAFETY: a reduced value is below `bits`, which is not 0, and those bits have words.
-        let word = unsafe { words.get_unchecked_mut((position / 64) as usize) };
+        let word = unsafe { words.get_unchecked_mut(index(position / 64)) };
         was(*word >> (position % 64));
         *word |= 1 << (position % 64);
     }
@@ -117,7 +118,7 @@ pub(crate) fn insert(words: &mut [u64], bits: u64, probes: u32, digest: Digest) 
 #[inline(always)]
 fn insert_counting(words: &mut [u64], bits: u64, probes: u32, digest: Digest) -> u32 {
     let mut set_before = 0;
-    set(words, bits, probes, digest, |was| set_before += was as u32 & 1);
+    set(words, bits, probes, digest, |was| set_before += low_u32(was) & 1);
     probes - set_before
 }
 

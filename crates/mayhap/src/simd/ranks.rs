@@ -62,9 +62,9 @@ impl Ranks for Portable {
         // The high bit of each byte says whether its count is at most `rank`; no count is above 64.
         let below = (((u64::from(rank) * ONES) | HIGHS) - counts) & HIGHS;
         let shift = below.count_ones() * 8;
-        let before = (counts << 8 >> shift) as u8;
+        let before = counts << 8 >> shift & 0xff;
         let mut byte = word >> shift & 0xff;
-        for _ in u32::from(before)..rank {
+        for _ in before..rank.into() {
             byte &= byte - 1;
         }
         (byte & byte.wrapping_neg()) << shift

@@ -3,6 +3,7 @@
 #[cfg(target_arch = "x86_64")]
 use super::avx2;
 use crate::batch::BATCH;
+use crate::narrow::{index, low_u64, small_len};
 use crate::paths::Paths;
 use crate::probing::reduce;
 use crate::shards::shard_of;
@@ -14,7 +15,7 @@ pub(crate) const PHI: u64 = 0x9E37_79B9_7F4A_7C15;
 #[inline(always)]
 pub(crate) const fn folded(word: u64) -> u64 {
     let product = word as u128 * PHI as u128;
-    product as u64 ^ (product >> 64) as u64
+    low_u64(product) ^ (product >> 64) as u64
 }
 
 /// The fingerprint is made of the whole hash; the caller takes as many of the lowest bits as it has.
@@ -60,7 +61,7 @@ impl Shard {
 /// From which bit of the hash on it tells the place in a segment.
 #[inline(always)]
 const fn turn<const WAYS: usize>(i: usize) -> u32 {
-    (if WAYS == 3 { 18 * (2 - i) } else { 16 * (i - 1) }) as u32
+    small_len(if WAYS == 3 { 18 * (2 - i) } else { 16 * (i - 1) })
 }
 
 /// The places and fingerprints of a batch of keys.
@@ -106,7 +107,7 @@ fn place_one_by_one<const WAYS: usize>(
     for (i, &half) in halves[..count].iter().enumerate() {
         let shard = match shards {
             [only] => only,
-            _ => &shards[shard_of(half, bits) as usize],
+            _ => &shards[index(shard_of(half, bits))],
         };
         let (places, fingerprint) = shard.places::<WAYS>(half, bits);
         places.iter().zip(&mut to.places).for_each(|(&place, to)| to[i] = place);
@@ -152,7 +153,7 @@ fn avx2_place_all<const WAYS: usize>(
     for (i, four) in halves.as_chunks::<4>().0.iter().enumerate().take(count.div_ceil(4)) {
         let [seeds, starts, logs, offsets] = match shards {
             [_] => only,
-            _ => columns(four.map(|half| row(&shards[shard_of(half, bits) as usize]))),
+            _ => columns(four.map(|half| row(&shards[index(shard_of(half, bits))]))),
         };
         // SAFETY: four words are read.
         let words = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };

@@ -7,6 +7,7 @@ use super::{Fields, checksum};
 use crate::bits::Bytes;
 use crate::error::DecodeError;
 use crate::hash::{Hashing, HashingProblem, Secret, StoredHashing};
+use crate::narrow::{low_u64, small_len};
 use crate::probing::Probing;
 
 /// Header, payload and sections start on multiples of this, so that a map can start there too.
@@ -277,7 +278,7 @@ impl Header {
         out.extend(self.hashing.seed.to_le_bytes());
         out.extend(self.hashing.key_id.to_le_bytes());
         for value in [length, self.params.len(), self.sections.len(), 0] {
-            out.extend((value as u32).to_le_bytes());
+            out.extend((small_len(value)).to_le_bytes());
         }
         let Extent { offset, length: payload, checksum: sum } = self.payload;
         for value in [offset, payload, sum, self.inserted.unwrap_or(0), self.ones.unwrap_or(0)] {
@@ -308,7 +309,7 @@ fn extent(fields: &mut Fields<'_>) -> Result<Extent, DecodeError> {
 /// Sets the flag [`Flags::WRITING`] in a header that [`Header::decode`] has accepted, and renews its
 /// checksum. To be written and synced before the first change to the payload.
 pub fn mark_writing(header: &mut [u8]) {
-    header[FLAGS_AT] |= Flags::WRITING.0 as u8;
+    header[FLAGS_AT] |= Flags::WRITING.0.to_le_bytes()[0];
     let body = header.len() - SUM;
     let sum = checksum(&header[..body]);
     header[body..].copy_from_slice(&sum.to_le_bytes());
@@ -383,7 +384,7 @@ impl Frame {
             HashingProblem::Unknown => {
                 DecodeError::Hashing { scheme: stored.scheme, version: stored.version }
             }
-            HashingProblem::Seed => DecodeError::Value { field: "seed", found: stored.seed as u64 },
+            HashingProblem::Seed => DecodeError::Value { field: "seed", found: low_u64(stored.seed) },
             HashingProblem::SecretNeeded => DecodeError::SecretNeeded { key_id: stored.key_id },
             HashingProblem::SecretWrong { given } => {
                 DecodeError::SecretWrong { needed: stored.key_id, given }
