@@ -113,9 +113,9 @@ fn check(name: &str, fpr: f64) {
         }
     });
     assert_eq!(lost, 0, "{name}: keys are denied");
-    // Seven deviations of the measurement, 1 in 10^11, and half a percent for claims that are estimates from the state.
+    // Seven deviations of the measurement: 1 in 10^11.
     let expected = claimed * absent as f64;
-    let allowed = 7.0 * (expected * (1.0 - claimed)).sqrt() + 0.005 * expected + 7.0;
+    let allowed = 7.0 * (expected * (1.0 - claimed)).sqrt() + 7.0;
     println!("{name}: {wrong} of {absent} absent keys admitted, {expected:.0} expected");
     assert!((wrong as f64 - expected).abs() <= allowed, "{name}: {wrong} of {absent}, {expected} expected");
 
