@@ -204,6 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(target_family = "wasm", ignore = "there are no threads")]
     fn parts_are_written_apart_and_joined() {
         for (len, words) in [(1, 1), (10, 3), (1000, 999), (1 << 20, 1 << 18)] {
             let memory = Memory::zeroed(len).unwrap();
