@@ -36,9 +36,8 @@ static TARGETS: &[Target] = &[
             name: "nodejs",
             is_here: || runs("node", "--eval=require('node:wasi')"),
         }],
-        // Cargo starts the tests of a package in its directory. Node 20 crashes in most exits while a thread of its own is
-        // still compiling WebAssembly.
-        env: &[("CARGO_TARGET_WASM32_WASIP1_RUNNER", "node --single-threaded ../../xtask/wasi.mjs")],
+        // Cargo starts the tests of a package in its directory.
+        env: &[("CARGO_TARGET_WASM32_WASIP1_RUNNER", "node ../../xtask/wasi.mjs")],
         command: TESTS,
     },
     Target {
@@ -188,7 +187,7 @@ mod tests {
         let wasm = TARGETS.iter().find(|target| target.name == "wasm32-wasip1").unwrap();
         assert_eq!(
             wasm.call().to_string(),
-            "CARGO_TARGET_WASM32_WASIP1_RUNNER='node --single-threaded ../../xtask/wasi.mjs' cargo test --target wasm32-wasip1 -q \
+            "CARGO_TARGET_WASM32_WASIP1_RUNNER='node ../../xtask/wasi.mjs' cargo test --target wasm32-wasip1 -q \
              -p mayhap --all-features --lib --test conformance --test golden --test worked_examples"
         );
     }
