@@ -9,6 +9,7 @@
 //! | `unsafety.rs`| house rule: `unsafe` appears only where it is allowed            |
 //! | `golden.rs`  | house rule: golden files are added, never changed; the manifests |
 //! | `targets.rs` | the library on other machines                                    |
+//! | `install.rs` | programs that tests need: whether they are here, how to get them  |
 //! | `peers.rs`   | the real programs whose files we read and write: installing them |
 //! | `tree.rs`    | where the repository is, and its files                           |
 //!
@@ -17,6 +18,7 @@
 mod cargo;
 mod checks;
 mod golden;
+mod install;
 mod peers;
 mod step;
 mod targets;
@@ -33,7 +35,8 @@ usage: cargo xtask <command>
   test [--all]       every check of the project: format, lints, features, tests, docs, house rules
                      --all: release build, the slow tests (MAYHAP_TEST_ALL=1) and other machines too
   rules              only the house rules: where `unsafe` may stand, golden files unchanged
-  targets            only the library on other machines: 32-bit, big-endian, wasm32
+  targets            only the library on other machines: 32-bit, ARM, big-endian, WebAssembly; installs what is missing
+                     (targets by rustup; linkers, emulators and node on Debian as root), or fails and names the command
   peers [--all]      only what the tests with real peers need: installs what is missing, on Debian as root
                      --all: Spark too, a large download
   golden             write golden files for families that lack one, and record them in the manifests

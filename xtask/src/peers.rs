@@ -8,12 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs};
 
-/// Something that a Debian package brings, and that may as well have come from elsewhere.
-struct Package {
-    brings: &'static str,
-    name: &'static str,
-    is_here: fn() -> bool,
-}
+use crate::install::{self, Package, exists, runs, succeeds};
 
 static PACKAGES: &[Package] = &[
     Package {
@@ -75,7 +70,7 @@ pub(crate) fn all(root: &Path) -> Result<(), String> {
 
 fn ensure(root: &Path, with_spark: bool) -> Result<(), String> {
     let folder = root.join("target").join("peers");
-    let mut missing = packages();
+    let mut missing: Vec<String> = install::packages(PACKAGES).iter().map(ToString::to_string).collect();
     let python = Python { folder: folder.join("python") };
     missing.extend(python.modules());
     if with_spark {
@@ -94,34 +89,6 @@ fn verdict(missing: &[String], in_ci: bool) -> Result<String, String> {
         return Err(format!("in CI every peer must be here; missing: {}", missing.join("; ")));
     }
     Ok(missing.iter().map(|peer| format!("  its tests are skipped: {peer}\n")).collect())
-}
-
-/// Installs Debian packages, and says what is missing afterwards.
-fn packages() -> Vec<String> {
-    let lacking = || PACKAGES.iter().filter(|package| !(package.is_here)());
-    let names: Vec<_> = lacking().map(|package| package.name).collect();
-    if names.is_empty() {
-        return Vec::new();
-    }
-    let way_out = if !runs("apt-get", "--version") {
-        "there is no apt-get here"
-    } else if !is_root() {
-        "only root can install it"
-    } else {
-        println!("  installing with apt-get: {}", names.join(" "));
-        // Lists that are there are mostly good enough, and asking for new ones takes longer than some packages.
-        let _ = apt("install", &names) || apt("update", &[]) && apt("install", &names);
-        "apt-get could not install it"
-    };
-    lacking().map(|Package { brings, name, .. }| format!("{brings} (package {name}): {way_out}")).collect()
-}
-
-fn apt(command: &str, names: &[&str]) -> bool {
-    let options =
-        ["-qq", "-y", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0", "-o", "DPkg::Lock::Timeout=120"];
-    let mut call = Command::new("apt-get");
-    call.env("DEBIAN_FRONTEND", "noninteractive").arg(command).args(options).args(names);
-    succeeds(call.stdout(Stdio::null()))
 }
 
 /// Our virtual environment.
@@ -205,22 +172,6 @@ fn spark(folder: &Path, python: &Python) -> Option<String> {
         }
     }
     (!is_here()).then(|| "Spark's sketch library (Python package pyspark): pip could not fetch it".to_owned())
-}
-
-fn is_root() -> bool {
-    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
-}
-
-fn exists(path: &str) -> bool {
-    Path::new(path).exists()
-}
-
-fn runs(program: &str, argument: &str) -> bool {
-    succeeds(Command::new(program).arg(argument).stdout(Stdio::null()).stderr(Stdio::null()))
-}
-
-fn succeeds(command: &mut Command) -> bool {
-    command.stdin(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
 #[cfg(test)]

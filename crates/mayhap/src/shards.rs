@@ -263,3 +263,38 @@ impl DigestShards for Vec<u64> {
         Ok(())
     }
 }
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+
+    // A thread was started even for one key, which traps where there are none.
+    #[test]
+    fn any_number_of_threads_hashes_every_key_once() {
+        let hashing = Hashing::default();
+        for len in [0, 1, 2, 3, 255, 256, 257, 1000] {
+            let keys: Vec<u64> = (0..len).collect();
+            let mut expected: Vec<u64> = keys.iter().map(|&key| hashing.digest_of(key).a).collect();
+            expected.sort_unstable();
+            for threads in [0, 1, 2, 3, 7, 2000] {
+                let shards = MemoryShards::hashed(&keys, hashing, 2, threads);
+                assert_eq!(shards.len(), len);
+                let mut halves = Vec::new();
+                for shard in 0..4 {
+                    let mut own = Vec::new();
+                    shards.take(shard, 2, &mut own).unwrap();
+                    assert!(own.iter().all(|&half| shard_of(half, 2) == shard));
+                    halves.extend(own);
+                }
+                halves.sort_unstable();
+                assert_eq!(halves, expected, "{len} keys, {threads} threads");
+            }
+        }
+    }
+
+    // On a 32-bit machine 2^32 shards were a shift beyond the number, and none.
+    #[test]
+    fn no_number_of_shards_is_too_large_for_the_number_of_threads() {
+        assert_eq!([0, 1, 2, 3, 20, 32].map(|bits| most_threads(bits, 8)), [1, 2, 2, 2, 8, 8]);
+    }
+}

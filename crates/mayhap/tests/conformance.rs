@@ -523,6 +523,7 @@ fn a_full_filter_says_how_many_went_in_and_keeps_them() {
 }
 
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "there are no threads")]
 fn threads_build_the_same_bytes_as_one_thread() {
     each_family_on_every_path(|family| {
         let Some(shared) = family.shared else { return };

@@ -205,6 +205,7 @@ pub(crate) struct BucketsRef<'a> {
 }
 
 impl<'a> BucketsRef<'a> {
+    #[cfg(target_arch = "x86_64")]
     pub(crate) fn new(words: &'a [u64], lanes: CellLanes) -> Self {
         Self { words, lanes }
     }

@@ -1200,4 +1200,12 @@ mod tests {
             assert!(sum <= 192);
         }
     }
+
+    // On a 32-bit machine the number of slots was cut, and a crafted header fitted a small payload.
+    #[test]
+    fn slots_beyond_32_bits_are_not_cut() {
+        for slots in [1 << 31, 1 << 32, (1 << 32) + 64, 1 << 40, 3 << 41] {
+            assert_eq!(Runs::new(slots, 5).words(), slots / 64 * 8 + 1);
+        }
+    }
 }

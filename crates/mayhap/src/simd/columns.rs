@@ -11,6 +11,7 @@ pub(crate) trait Parities: Copy {
 }
 
 /// Columns that are looked at together.
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only AVX2 looks at several"))]
 pub(crate) const AT_ONCE: usize = 8;
 
 /// Something to be done with columns, compiled once for each way to look at them. Its `run` is to be inlined.

@@ -204,6 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[cfg_attr(target_family = "wasm", ignore = "there are no threads")]
     fn parts_are_written_apart_and_joined() {
         let large = if cfg!(miri) { 2000 } else { 1 << 20 };
         for (len, words) in [(1, 1), (10, 3), (1000, 999), (large, large / 4)] {
