@@ -43,7 +43,7 @@ use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make
 use crate::hash::{Digest, Hashing, Key};
 use crate::probing::{Probing, reduce};
 use crate::spec::{MAX_BITS, Plan, Spec};
-use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, Remove, Subtract};
+use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, Removal, Remove, Subtract};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `exact`.
@@ -188,7 +188,7 @@ impl Exact {
     }
 
     /// Removes a key, and says whether it was in.
-    pub fn remove(&mut self, key: impl Key) -> bool {
+    pub fn remove(&mut self, key: impl Key) -> Removal {
         let digest = self.hashing.digest_of(key);
         self.remove_digest(digest)
     }
@@ -359,8 +359,10 @@ impl Insert for Exact {
 }
 
 impl Remove for Exact {
-    fn remove_digest(&mut self, digest: Digest) -> bool {
-        self.added.remove(&digest) || (find(self.sorted.as_slice(), digest) && self.removed.insert(digest))
+    fn remove_digest(&mut self, digest: Digest) -> Removal {
+        let was_in = self.added.remove(&digest)
+            || (find(self.sorted.as_slice(), digest) && self.removed.insert(digest));
+        Removal::removed_if(was_in)
     }
 }
 
@@ -399,6 +401,7 @@ impl AnyFilter for Exact {
             fill: if len == 0 { 0.0 } else { 1.0 },
             fpr_asked: 0.0,
             fpr_now: len as f64 * COLLISION,
+            fpr_interval: None,
             fpr_at_capacity: capacity as f64 * COLLISION,
             guarantee: Guarantee::Exact,
         }
