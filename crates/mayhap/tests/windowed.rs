@@ -9,7 +9,6 @@ mod crafted;
 use std::collections::{HashMap, VecDeque};
 
 use mayhap::family::Guarantee;
-use mayhap::math;
 use mayhap::wire::Summing;
 use mayhap::{
     AnyFilter, Bloom, DecodeError, Hashing, Insert, Insertion, Key, Secret, Spec, SpecError, Windowed,
@@ -53,8 +52,6 @@ fn fgt_1_rates_at_the_end_of_a_generation() {
     }
 }
 
-/// Slices of some hundred bits erred five times as often as their fills say, when keys that are near each other in one slice
-/// were near in all. 8 filters and 8 million questions, within 4 deviations.
 /// The oldest slice of a filter that is as old as its window has a generation less than it may have, which was not seen: 2.1%
 /// too many keys were told. 42 estimates at 5 of their deviations: a right filter fails one with a chance of 2.4e-5.
 #[test]
@@ -85,6 +82,8 @@ fn a_filter_that_is_just_full_told_too_many_keys() {
     }
 }
 
+/// Slices of some hundred bits erred five times as often as their fills say, when keys that are near each other in one slice
+/// were near in all. 8 filters and 8 million questions, within 4 deviations.
 #[test]
 fn short_slices_erred_more_often_than_they_claimed() {
     let (mut measured, mut claimed) = (Proportion { hits: 0, trials: 0 }, 0.0);

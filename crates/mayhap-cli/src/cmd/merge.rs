@@ -141,11 +141,13 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         });
         print_beside(&args.output, &value)?;
     } else {
-        let keys = keys.map_or("an unknown number of".into(), |len| report::grouped(len.round() as u64));
+        let about = if mixed { "at most about" } else { "about" };
+        let keys = keys.map_or("an unknown number of".into(), |len| {
+            format!("{about} {}", report::grouped(len.round() as u64))
+        });
         common.say(format_args!(
-            "{}: {} {keys} keys, false-positive rate now {}",
+            "{}: {keys} keys, false-positive rate now {}",
             args.output.display(),
-            if mixed { "at most about" } else { "about" },
             report::rate_now(&report),
         ));
         if intersects && one_side > 0.0 {
