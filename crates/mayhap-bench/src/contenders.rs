@@ -8,7 +8,7 @@ use std::hash::{BuildHasher, DefaultHasher, Hasher};
 
 use foldhash::fast::{FixedState, FoldHasher};
 use mayhap::bits::{Words, words_for};
-use mayhap::{Bloom, Spec};
+use mayhap::{Bloom, Removal, Spec};
 use mem_dbg::{MemSize, SizeFlags};
 use sux::bits::BitFieldVec;
 use sux::dict::VFilter;
@@ -211,6 +211,18 @@ fn count_batches<K>(keys: &[K], mut ask: impl FnMut(&[K], &mut Vec<bool>)) -> u6
     count
 }
 
+/// The same for removals.
+fn count_removed<K>(keys: &[K], mut remove: impl FnMut(&[K], &mut Vec<Removal>)) -> u64 {
+    let mut outcomes = Vec::with_capacity(BATCH);
+    let mut count = 0;
+    for batch in keys.chunks(BATCH) {
+        outcomes.clear();
+        remove(batch, &mut outcomes);
+        count += outcomes.iter().filter(|outcome| outcome.is_removed()).count() as u64;
+    }
+    count
+}
+
 /// Everybody, for one task.
 pub(crate) fn table<'k, K: BenchKey + 'k>(task: Task) -> Vec<Contender<'k, K>> {
     let mut table = ours(task);
@@ -322,7 +334,7 @@ fn cuckoo<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<'
                     },
                     |cuckoo, key| cuckoo.contains(key),
                     bytes,
-                    |cuckoo, key| cuckoo.remove(key),
+                    |cuckoo, key| cuckoo.remove(key).is_removed(),
                 )
                 .ours(LINES),
                 removing_slices(
@@ -338,7 +350,7 @@ fn cuckoo<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<'
                     },
                     bytes,
                     |cuckoo: &mut Cuckoo, keys| {
-                        Some(count_batches(keys, |batch, removed| cuckoo.remove_all(batch, removed)))
+                        Some(count_removed(keys, |batch, removed| cuckoo.remove_all(batch, removed)))
                     },
                 ),
             ]
@@ -362,7 +374,7 @@ fn counting<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender
             },
             |counting, key| counting.contains(key),
             bytes,
-            |counting, key| counting.remove(key),
+            |counting, key| counting.remove(key).is_removed(),
         )
         .ours(PROBES),
         removing_slices(
@@ -376,7 +388,7 @@ fn counting<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender
             |counting: &Counting, keys| count_batches(keys, |batch, hits| counting.contains_all(batch, hits)),
             bytes,
             |counting: &mut Counting, keys| {
-                Some(count_batches(keys, |batch, removed| counting.remove_all(batch, removed)))
+                Some(count_removed(keys, |batch, removed| counting.remove_all(batch, removed)))
             },
         ),
     ]
@@ -397,7 +409,7 @@ fn dleft<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<'k
             },
             |dleft, key| dleft.contains(key),
             bytes,
-            |dleft, key| dleft.remove(key),
+            |dleft, key| dleft.remove(key).is_removed(),
         )
         .ours(LINES),
         removing_slices(
@@ -411,7 +423,7 @@ fn dleft<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<'k
             |dleft: &Dleft, keys| count_batches(keys, |batch, hits| dleft.contains_all(batch, hits)),
             bytes,
             |dleft: &mut Dleft, keys| {
-                Some(count_batches(keys, |batch, removed| dleft.remove_all(batch, removed)))
+                Some(count_removed(keys, |batch, removed| dleft.remove_all(batch, removed)))
             },
         ),
     ]
@@ -470,7 +482,7 @@ pub(crate) fn expanding<'k, K: BenchKey + 'k>(
             },
             |expanding, key| expanding.contains(key),
             bytes,
-            |expanding, key| expanding.remove(key),
+            |expanding, key| expanding.remove(key).is_removed(),
         )
         .ours(LINES),
         removing_slices(
@@ -486,7 +498,7 @@ pub(crate) fn expanding<'k, K: BenchKey + 'k>(
             },
             bytes,
             |expanding: &mut Expanding, keys| {
-                Some(count_batches(keys, |batch, removed| expanding.remove_all(batch, removed)))
+                Some(count_removed(keys, |batch, removed| expanding.remove_all(batch, removed)))
             },
         ),
     ]

@@ -52,6 +52,16 @@ pub(crate) fn rate(rate: f64) -> String {
     format!("{} ({}, 1 in {})", percent(rate), short(rate), short_count(1.0 / rate))
 }
 
+/// The present rate of a filter, and its interval if it is an estimate.
+pub(crate) fn rate_now(report: &mayhap::Report) -> String {
+    match report.fpr_interval {
+        None => rate(report.fpr_now),
+        Some((low, high)) => {
+            format!("{}, estimated; 95% interval {} to {}", rate(report.fpr_now), percent(low), percent(high))
+        }
+    }
+}
+
 /// A share as a percentage with three significant digits.
 pub(crate) fn percent(share: f64) -> String {
     format!("{}%", short(100.0 * share))

@@ -134,6 +134,44 @@ fn mismatches_are_named() {
     }
 }
 
+/// Two filters of 100,000 different keys were told to have 42,809 in common, and only the rate for strangers was told.
+#[test]
+fn an_intersection_told_keys_that_it_does_not_have() {
+    let folder = Folder::new();
+    let build = |name: &str, options: &str, from: u64, to: u64| {
+        let keys: String = (from..to).map(|key| format!("{key}\n")).collect();
+        folder.mayhap(&format!("build -o {name} -n 100000 {options}")).input(keys).run().ends(0);
+    };
+    for options in ["", "--family blocked", "--family shifting"] {
+        build("one", options, 0, 100_000);
+        for common in [0, 50_000] {
+            build("two", options, 100_000 - common, 200_000 - common);
+            let merged = folder.mayhap("merge --json --intersect -o both one two").run().ends(0).json();
+            let number = |name: &str| merged[name].as_f64().unwrap();
+            // Three estimates of 100,000 to 200,000 keys, each within 0.3%, and five deviations.
+            let keys = number("estimated_len");
+            assert!((keys - common as f64).abs() < 1800.0, "{options}: {keys}, {common} are common");
+            assert_eq!(merged["fpr_strangers"], merged["fpr_now"]);
+            assert!(
+                number("fpr_strangers") < 0.005 && (0.008..0.0125).contains(&number("fpr_one_side")),
+                "{merged}"
+            );
+            let info = folder.mayhap("info --json both").run().ends(0).json();
+            assert_eq!(info["estimated_len"], merged["estimated_len"], "the file keeps it");
+        }
+        let said = folder.mayhap("merge --intersect -o both one two").run().ends(0);
+        said.says("keys of some of them are admitted at up to ").says("both: about ");
+        folder
+            .mayhap("merge --intersect -o all both one")
+            .run()
+            .ends(0)
+            .says("all: an unknown number of keys, false-positive rate now ");
+        folder.mayhap("merge -o all both one").run().ends(0).says("all: an unknown number of keys");
+    }
+    let union = folder.mayhap("merge --json -o all one two").run().ends(0).json();
+    assert!(union["fpr_strangers"].is_null() && union["fpr_one_side"].is_null(), "{union}");
+}
+
 #[test]
 fn an_intersection_of_different_sizes_is_refused() {
     let folder = two("-n 1000");

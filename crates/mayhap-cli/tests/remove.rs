@@ -76,6 +76,38 @@ fn keys_leave_a_counting_filter_one_by_one() {
     }
 }
 
+/// 20 removals answered "20 keys removed", status 0, and the key stayed.
+#[test]
+fn a_key_with_saturated_counters_was_told_to_be_removed() {
+    let folder = Folder::new();
+    let often = "often\n".repeat(300);
+    for (options, most) in [
+        ("--family counting", "300"),
+        ("--family dleft --counter-bits 2", "300"),
+        ("--counts --counting-rule minimum-selection --counter-bits 4", "300"),
+        ("--family shifting --counter-bits 4", "300"),
+        ("--family expanding", "300"),
+    ] {
+        folder
+            .mayhap(&format!("build -o f {options} -n 1000 -p 1e-6"))
+            .input(format!("once\n{often}"))
+            .run()
+            .ends(0);
+        let remove = |keys: &str| folder.mayhap("remove f").input(keys).run().prints("");
+        let said = format!(
+            "mayhap: f: 0 keys removed, 0 were not in\nmayhap: f: {most} keys cannot be removed: their counters are saturated"
+        );
+        remove(&often).ends(1).says_only(&said);
+        folder.mayhap("check f").input("often\n").run().ends(0).prints("often\n");
+        // Others leave as ever.
+        remove("once\nnever\noften\n").ends(1).says_only(
+            "mayhap: f: 1 keys removed, 1 were not in\nmayhap: f: 1 keys cannot be removed: their counters are saturated",
+        );
+        folder.mayhap("check f").input("once\n").run().ends(1).prints("");
+        folder.mayhap("info --verify f").run().ends(0);
+    }
+}
+
 /// The family can, but not when it counts so.
 #[test]
 fn a_rule_that_cannot_is_refused_with_one_that_can() {

@@ -54,7 +54,9 @@ use crate::family::{
 use crate::filters::exact::Exact;
 use crate::hash::{Digest, Hashing};
 use crate::spec::Layout;
-use crate::traits::{Count, Filter, Fold, Insert, Insertion, Intersect, Label, Labels, Merge, Remove};
+use crate::traits::{
+    Count, Filter, Fold, Insert, Insertion, Intersect, Label, Labels, Merge, Removal, Remove,
+};
 use crate::wire::{EXCEPTIONS, Writer};
 
 /// The filter that says no to these keys besides. They must not be in it: that cannot be found out, and a key that is in
@@ -135,7 +137,7 @@ impl Excepted {
             return;
         }
         for (&digest, outcome) in digests.iter().zip(outcomes) {
-            if self.exceptions.remove_digest(digest) {
+            if self.exceptions.remove_digest(digest).is_removed() {
                 *outcome = Insertion::New;
             }
         }
@@ -203,23 +205,24 @@ impl Insert for Excepted {
 }
 
 impl Remove for Excepted {
-    fn remove_digest(&mut self, digest: Digest) -> bool {
-        !self.is_exception(digest) && self.filter.as_remove().expect(OFFERED).remove_digest(digest)
+    fn remove_digest(&mut self, digest: Digest) -> Removal {
+        if self.is_exception(digest) {
+            return Removal::Absent;
+        }
+        self.filter.as_remove().expect(OFFERED).remove_digest(digest)
     }
 
-    fn remove_batch(&mut self, digests: &[Digest], removed: &mut Vec<bool>) {
-        let before = removed.len();
-        removed.extend(digests.iter().map(|&digest| !self.is_exception(digest)));
-        let asked: Vec<Digest> = digests
-            .iter()
-            .zip(&removed[before..])
-            .filter(|(_, asked)| **asked)
-            .map(|(&digest, _)| digest)
-            .collect();
+    fn remove_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Removal>) {
+        let asked: Vec<Digest> =
+            digests.iter().copied().filter(|&digest| !self.is_exception(digest)).collect();
         let mut answers = Vec::with_capacity(asked.len());
         self.filter.as_remove().expect(OFFERED).remove_batch(&asked, &mut answers);
-        let asked = removed[before..].iter_mut().filter(|asked| **asked);
-        asked.zip(answers).for_each(|(removed, answer)| *removed = answer);
+        let mut answers = answers.into_iter();
+        let outcome = |&digest: &Digest| match self.is_exception(digest) {
+            true => Removal::Absent,
+            false => answers.next().expect("one for each"),
+        };
+        outcomes.extend(digests.iter().map(outcome));
     }
 }
 
@@ -318,7 +321,7 @@ impl Merge for Excepted {
             .collect();
         self.filter.as_merge().expect(OFFERED).merge_from(filter)?;
         for key in dropped {
-            self.exceptions.remove_digest(key);
+            let _ = self.exceptions.remove_digest(key);
         }
         gained.into_iter().for_each(|key| self.put(key));
         Ok(())

@@ -326,7 +326,8 @@ pub struct Report {
     pub capacity: u64,
     /// How many keys were inserted, repeats included; unknown after a merge or an interrupted update.
     pub inserted: Option<u64>,
-    /// How many different keys are probably in; unknown when the filter is saturated.
+    /// How many different keys are probably in; unknown when the filter is saturated, and of an intersection that was
+    /// changed afterwards.
     pub estimated_len: Option<f64>,
     /// Bits of payload.
     pub bits: u64,
@@ -338,6 +339,9 @@ pub struct Report {
     pub fpr_asked: f64,
     /// The one that its present state gives.
     pub fpr_now: f64,
+    /// If that is an estimate: the interval that has the true rate in 19 of 20 filters. `None` if the rate is computed from
+    /// the state of the filter, to 1% or better.
+    pub fpr_interval: Option<(f64, f64)>,
     /// The one that it gives with as many keys as it was made for.
     pub fpr_at_capacity: f64,
     /// Which wrong answers are possible.
@@ -350,7 +354,10 @@ impl Report {
     #[must_use]
     pub fn over_capacity(&self) -> bool {
         !matches!(self.guarantee, Guarantee::Exact | Guarantee::NoFalseNegativesInWindow)
-            && self.estimated_len.is_none_or(|len| len > 1.01 * self.capacity as f64 + 10.0)
+            && match self.estimated_len {
+                Some(len) => len > 1.01 * self.capacity as f64 + 10.0,
+                None => self.fpr_now >= 1.0,
+            }
     }
 }
 

@@ -88,12 +88,14 @@ pub mod hash;
 pub mod internals;
 #[cfg(feature = "std")]
 pub mod interop;
+mod intersection;
 #[doc(hidden)]
 pub mod limit;
 pub mod math;
 mod narrow;
 mod paths;
 pub mod probing;
+mod rates;
 pub mod registry;
 mod retrieval;
 pub mod shards;
@@ -133,7 +135,8 @@ pub use probing::{Positions, positions};
 pub use registry::{family, open};
 pub use spec::{CountingRule, Layout, Plan, Spec};
 pub use traits::{
-    Count, Filter, Fold, Insert, Insertion, Intersect, Label, Labels, Merge, Remove, SharedInsert, Subtract,
+    Count, Filter, Fold, Insert, Insertion, Intersect, Label, Labels, Merge, Removal, Remove, SharedInsert,
+    Subtract,
 };
 
 #[doc = include_str!("../../../README.md")]

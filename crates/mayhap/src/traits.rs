@@ -73,15 +73,43 @@ pub trait Insert: Filter {
     }
 }
 
+/// What came of a removal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Removal {
+    /// The key was perhaps in, and is in once less.
+    Removed,
+    /// It was certainly not in, and nothing has changed.
+    Absent,
+    /// It cannot be removed any more, and nothing has changed: its counters are saturated, so how often it is in is not
+    /// known.
+    Stuck,
+}
+
+impl Removal {
+    /// [`Removed`](Removal::Removed) if the key was in, for filters in which no key is stuck.
+    #[inline]
+    pub const fn removed_if(was_in: bool) -> Self {
+        if was_in { Self::Removed } else { Self::Absent }
+    }
+
+    /// Whether the key was removed.
+    #[must_use]
+    #[inline]
+    pub const fn is_removed(self) -> bool {
+        matches!(self, Self::Removed)
+    }
+}
+
 /// Keys can be removed again. Removing a key that was never inserted can make *other* keys vanish,
 /// unless the set is exact.
 pub trait Remove: Insert {
-    /// Removes a key by its digest. `false`: it was certainly not in, and nothing has changed.
-    fn remove_digest(&mut self, digest: Digest) -> bool;
+    /// Removes a key by its digest, once if it is in several times.
+    fn remove_digest(&mut self, digest: Digest) -> Removal;
 
-    /// Removes many keys by their digests, in order; appends one answer each.
-    fn remove_batch(&mut self, digests: &[Digest], removed: &mut Vec<bool>) {
-        removed.extend(digests.iter().map(|&digest| self.remove_digest(digest)));
+    /// Removes many keys by their digests, in order; appends one outcome each.
+    fn remove_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Removal>) {
+        outcomes.extend(digests.iter().map(|&digest| self.remove_digest(digest)));
     }
 }
 

@@ -17,7 +17,7 @@ use mayhap::registry::{self, FAMILIES, METADATA};
 use mayhap::wire::{Flags, Frame, Header, PAGE, Summing, Verify, checksum, mark_writing};
 use mayhap::{
     AnyFilter, Bloom, BuildError, Combine, DecodeError, Digest, Error, Family, Full, Hashing, Insertion,
-    Labels, Limit, Mismatch, Report, Secret, Spec, SpecError, combine, encode, encode_with, open,
+    Labels, Limit, Mismatch, Removal, Report, Secret, Spec, SpecError, combine, encode, encode_with, open,
 };
 use mayhap_eval::{KeyKind, Random};
 
@@ -505,7 +505,7 @@ fn a_full_filter_says_how_many_went_in_and_keeps_them() {
             let digest = filter.hashing().digest(key);
             assert!(!filter.contains(key));
             assert!(filter.as_insert().unwrap().insert_digest(digest).is_err());
-            assert!(!filter.as_remove().unwrap().remove_digest(digest));
+            assert!(!filter.as_remove().unwrap().remove_digest(digest).is_removed());
         }
         if family.can.grows {
             insert(&mut *filter, &[u64::MAX.to_le_bytes().to_vec()]);
@@ -732,7 +732,7 @@ fn removing_undoes_inserting() {
         let outcomes = insert(&mut *filter, &more);
         let Some(remove) = filter.as_remove() else { return };
         for &digest in &digests {
-            assert!(remove.remove_digest(digest));
+            assert!(remove.remove_digest(digest).is_removed());
         }
         match filter.slots().filter(|slots| slots.evictions.is_some()) {
             // The new keys may have moved the old ones.
@@ -744,7 +744,10 @@ fn removing_undoes_inserting() {
             assert!(outcomes.iter().all(|&outcome| outcome == Insertion::New));
             assert!(digests.iter().all(|&digest| !filter.contains_digest(digest)));
             let remove = filter.as_remove().unwrap();
-            assert!(digests.iter().all(|&digest| !remove.remove_digest(digest)), "removed twice");
+            assert!(
+                digests.iter().all(|&digest| !remove.remove_digest(digest).is_removed()),
+                "removed twice"
+            );
             assert_eq!(filter.report().estimated_len, Some(600.0));
         }
     });
@@ -760,8 +763,8 @@ fn removing_many_equals_removing_each() {
             let leaving = [keys(family, 0..count / 2), keys(family, count / 3..count / 2 + 40)].concat();
             let digests = digests(&*one, &leaving);
             let (Some(singly), Some(together)) = (one.as_remove(), other.as_remove()) else { return };
-            let single: Vec<bool> = digests.iter().map(|&digest| singly.remove_digest(digest)).collect();
-            let mut many = vec![true];
+            let single: Vec<Removal> = digests.iter().map(|&digest| singly.remove_digest(digest)).collect();
+            let mut many = vec![Removal::Absent];
             together.remove_batch(&digests, &mut many);
             assert_eq!(many[1..], single);
             assert_eq!(uncounted(&*one), uncounted(&*other));
@@ -777,7 +780,7 @@ fn removing_works_on_what_came_from_a_file() {
         let mut filter = reopen(&file_of(&*filled(family, 1000, 0..600))).unwrap();
         let first = digests(&*filter, &keys(family, 0..300));
         let Some(remove) = filter.as_remove() else { return };
-        assert!(first.iter().all(|&digest| remove.remove_digest(digest)));
+        assert!(first.iter().all(|&digest| remove.remove_digest(digest).is_removed()));
         let again = reopen(&file_of(&*filter)).unwrap();
         assert!(holds_all(&*again, &keys(family, 300..600)));
         if family.can.exact {
@@ -855,7 +858,7 @@ fn states(family: &Family) -> Vec<Box<dyn AnyFilter>> {
     let mut thinned = filled(family, 1500, 0..1000);
     let digests = digests(&*thinned, &keys(family, 100..900));
     if let Some(remove) = thinned.as_remove() {
-        digests.iter().for_each(|&digest| assert!(remove.remove_digest(digest)));
+        digests.iter().for_each(|&digest| assert!(remove.remove_digest(digest).is_removed()));
         states.push(thinned);
     }
     states

@@ -8,8 +8,8 @@ mod crafted;
 use std::collections::HashMap;
 
 use mayhap::{
-    AnyFilter, Bloom, Count, Counting, DecodeError, Hashing, Insert, Insertion, Key, Mismatch, Remove,
-    Secret, Spec,
+    AnyFilter, Bloom, Count, Counting, DecodeError, Hashing, Insert, Insertion, Key, Mismatch, Removal,
+    Remove, Secret, Spec,
 };
 use mayhap_eval::{ABSENT, Proportion};
 use proptest::prelude::*;
@@ -53,7 +53,7 @@ fn cbf_1_a_million_keys_and_half_of_them_leave() {
     assert!(measured.agrees_with(0.01004, 0.0012, 4.0), "{measured:?}");
     assert!(measured.agrees_with(filter.fpr(), 0.0, 4.0), "{measured:?}, reported {}", filter.fpr());
 
-    assert!((0..500_000u64).all(|half| filter.remove(2 * half + 1)));
+    assert!((0..500_000u64).all(|half| filter.remove(2 * half + 1).is_removed()));
     assert!((0..500_000u64).all(|half| filter.contains(2 * half)));
     let measured = ask_absent(&filter, 4_000_000);
     assert!(measured.agrees_with(2.51e-4, 0.002, 4.0), "{measured:?}");
@@ -70,7 +70,7 @@ fn cbf_2_absent_keys_are_removed_as_often_as_they_are_admitted() {
     let accepted: Vec<u64> = (0..10)
         .map(|part: u64| {
             let keys = ABSENT + part * 100_000..ABSENT + (part + 1) * 100_000;
-            keys.filter(|&key| filter.remove(key)).count() as u64
+            keys.filter(|&key| filter.remove(key).is_removed()).count() as u64
         })
         .collect();
     assert!((870..=1130).contains(&accepted[0]), "{accepted:?} of each 100,000 were removed");
@@ -86,7 +86,12 @@ fn cbf_3_a_key_that_saturates_its_counters_stays() {
     let mut filter = Counting::new(1000, 0.01).unwrap();
     filter.extend(["often"; 20]);
     assert_eq!((filter.count("often"), filter.ceiling(), filter.saturated()), (15, 15, 7));
-    assert!((0..20).all(|_| filter.remove("often")));
+    let before = filter.clone();
+    // It was told that all 20 were removed.
+    assert!((0..20).all(|_| filter.remove("often") == Removal::Stuck) && filter == before);
+    let mut outcomes = Vec::new();
+    filter.remove_all(&["often", "never"], &mut outcomes);
+    assert_eq!(outcomes, [Removal::Stuck, Removal::Absent]);
     assert!(filter.contains("often"));
     assert_eq!((filter.count("often"), filter.saturated()), (15, 7));
 }
@@ -118,7 +123,7 @@ fn probes_that_meet_count_once() {
     assert_eq!(filter.insert(1u64), Insertion::New);
     assert!((0..5).all(|place| filter.counter(place).unwrap() <= 1));
     assert_eq!((filter.count(1u64), filter.counter(5)), (1, None));
-    assert!(filter.remove(1u64));
+    assert!(filter.remove(1u64).is_removed());
     assert!((0..5).all(|place| filter.counter(place) == Some(0)));
     assert_eq!(filter.fill(), 0.0);
 }
@@ -129,7 +134,7 @@ fn what_is_certainly_not_in_is_not_removed_and_changes_nothing() {
     let before = filter.to_bytes();
     let certain: Vec<u64> = (ABSENT..ABSENT + 10_000).filter(|key| !filter.contains(key)).collect();
     assert!(certain.len() > 9_800);
-    assert!(certain.iter().all(|key| !filter.remove(key)));
+    assert!(certain.iter().all(|key| !filter.remove(key).is_removed()));
     assert!(filter.to_bytes() == before);
 }
 
@@ -144,7 +149,7 @@ fn its_bloom_filter_is_the_one_that_its_keys_make() {
             // Those that leave leave the bits that they alone had set; saturated counters have none that leave.
             let leave = if filter.saturated() == 0 { 1000..3000 } else { 0..0 };
             let keys = if leave.is_empty() { 0..3000 } else { 0..1000 };
-            leave.for_each(|key: u64| assert!(filter.remove(key)));
+            leave.for_each(|key: u64| assert!(filter.remove(key).is_removed()));
             let mut expected =
                 Bloom::from_spec(&Spec::new().with_bits(cells).with_probes(probes).with_hashing(hashing))
                     .unwrap();
@@ -262,12 +267,12 @@ proptest! {
                 Operation::Remove(key) => {
                     let digest = filter.hashing().digest_of(key);
                     if let Some(times) = model.get_mut(&key) {
-                        prop_assert!(filter.remove_digest(digest));
+                        prop_assert!(filter.remove_digest(digest) != Removal::Absent);
                         *times -= 1;
                         model.retain(|_, times| *times > 0);
                     } else if !filter.contains(key) {
                         let before = filter.clone();
-                        prop_assert!(!filter.remove(key) && filter == before);
+                        prop_assert!(filter.remove(key) == Removal::Absent && filter == before);
                     }
                 }
                 Operation::Merge(keys) => {
@@ -296,7 +301,7 @@ proptest! {
         prop_assert_eq!(filter.saturated(), at_top as u64);
         // All that is left leaves, and the counters are zero but for those that stay for ever.
         for (key, times) in model {
-            (0..times).for_each(|_| assert!(filter.remove(key)));
+            (0..times).for_each(|_| assert!(filter.remove(key).is_removed()));
         }
         if filter.saturated() == 0 {
             prop_assert_eq!(filter.fill(), 0.0);

@@ -10,7 +10,7 @@ use mayhap::math;
 use mayhap::wire::{Summing, checksum};
 use mayhap::{
     AnyFilter, Cuckoo, DecodeError, Digest, Error, Filter, Full, Hashing, Insert, Insertion, Key, Layout,
-    Limit, Mismatch, Remove, Secret, Spec, SpecError, encode,
+    Limit, Mismatch, Removal, Remove, Secret, Spec, SpecError, encode,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 
@@ -244,13 +244,13 @@ fn cko_3_exactly_eight_inserts_of_one_key_succeed() {
             assert!(slots < 100 || told == Full { inserted: 1, ..full });
             assert_eq!(cuckoo.inserted(), Some(8 + told.inserted));
             if told.inserted == 1 {
-                assert!(cuckoo.remove(key + 1000));
+                assert!(cuckoo.remove(key + 1000).is_removed());
             }
             for copy in (0..8).rev() {
-                assert!(cuckoo.remove(key));
+                assert!(cuckoo.remove(key).is_removed());
                 assert_eq!(cuckoo.count(key), copy);
             }
-            assert!(!cuckoo.remove(key) && !cuckoo.contains(key));
+            assert!(!cuckoo.remove(key).is_removed() && !cuckoo.contains(key));
             assert!(cuckoo.words().iter().all(|&word| word == 0));
         }
     }
@@ -268,13 +268,13 @@ fn cko_4_fill_and_remove_all_leaves_zeros() {
             cuckoo.insert_all(&keys).unwrap();
             assert!(cuckoo.slots().load() > 0.94 && cuckoo.slots().evictions > Some(1000));
             let (ones, rest) = keys.split_at(20_000);
-            assert!(ones.iter().all(|&key| cuckoo.remove(key)));
+            assert!(ones.iter().all(|&key| cuckoo.remove(key).is_removed()));
             assert!(holds(&cuckoo, rest));
-            let mut removed = vec![false];
+            let mut removed = vec![Removal::Absent];
             cuckoo.remove_all(rest, &mut removed);
-            assert!(
-                !removed[0] && removed.len() == rest.len() + 1 && removed[1..].iter().all(|&removed| removed)
-            );
+            let (before, removed) = removed.split_first().unwrap();
+            assert!(!before.is_removed() && removed.len() == rest.len());
+            assert!(removed.iter().all(|removed| removed.is_removed()));
             assert_eq!(cuckoo.slots().used, 0);
             assert!(cuckoo.words().iter().all(|&word| word == 0));
         }
@@ -361,7 +361,7 @@ fn random_operations_agree_with_a_multiset() {
                 }
                 _ if !present.is_empty() => {
                     let key = present.swap_remove(random.below(present.len() as u64) as usize);
-                    assert!(cuckoo.remove(key), "{key} is in and was denied");
+                    assert!(cuckoo.remove(key).is_removed(), "{key} is in and was denied");
                     let times = model.get_mut(&key).unwrap();
                     *times -= 1;
                     if *times == 0 {
@@ -378,7 +378,7 @@ fn random_operations_agree_with_a_multiset() {
             }
         }
         assert!(refusals > 100 && most * 100 >= slots * 97, "{refusals} refused, {most} of {slots}");
-        present.iter().for_each(|&key| assert!(cuckoo.remove(key)));
+        present.iter().for_each(|&key| assert!(cuckoo.remove(key).is_removed()));
         assert!(cuckoo.words().iter().all(|&word| word == 0));
     }
 }
@@ -395,7 +395,7 @@ fn absent_keys_are_removed_as_rarely_as_they_are_admitted() {
     let mut hits = 0;
     for key in 0..400_000 {
         let (admitted, before) = (cuckoo.contains(ABSENT + key), cuckoo.slots().used);
-        assert_eq!(cuckoo.remove(ABSENT + key), admitted);
+        assert_eq!(cuckoo.remove(ABSENT + key), Removal::removed_if(admitted));
         assert_eq!(cuckoo.slots().used, before - u64::from(admitted));
         if admitted {
             hits += 1;
@@ -409,7 +409,7 @@ fn absent_keys_are_removed_as_rarely_as_they_are_admitted() {
     assert!(holds(&cuckoo, &keys));
     // Without putting it back, each takes away one that is then denied or is another's.
     let mut cuckoo = full;
-    let taken = (0..2000).filter(|key| cuckoo.remove(ABSENT + key)).count();
+    let taken = (0..2000).filter(|key| cuckoo.remove(ABSENT + key).is_removed()).count();
     let mut left = Vec::new();
     cuckoo.contains_all(&keys, &mut left);
     let denied = left.iter().filter(|&&hit| !hit).count();
@@ -453,8 +453,8 @@ fn many_keys_at_once_are_as_one_by_one() {
         single.contains_batch(&digests, &mut hits);
         assert!(hits == expected);
 
-        let expected: Vec<bool> = asked.iter().map(|&key| single.remove(key)).collect();
-        let mut removed = vec![true];
+        let expected: Vec<Removal> = asked.iter().map(|&key| single.remove(key)).collect();
+        let mut removed = vec![Removal::Absent];
         all.remove_all(&asked, &mut removed);
         assert!(removed[1..] == expected && all.to_bytes() == single.to_bytes());
         assert!(digests.iter().map(|&digest| by_digest.remove_digest(digest)).eq(expected));
@@ -519,7 +519,7 @@ fn a_merge_needs_no_keys_and_may_be_full() {
             assert_eq!((one.slots().used, one.inserted(), one.layout()), (20_000, None, ours));
             assert!(one.slots().evictions > evictions);
             // The common keys are in twice.
-            assert!((10_000..12_000u64).all(|key| one.count(key) >= 2 && one.remove(key)));
+            assert!((10_000..12_000u64).all(|key| one.count(key) >= 2 && one.remove(key).is_removed()));
             assert!(holds(&one, &(0..18_000).collect::<Vec<_>>()));
             // More than there are slots, and slots without a way to them.
             let before = one.to_bytes();

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use mayhap::math;
 use mayhap::{
     AnyFilter, Bloom, Count, Counting, DecodeError, Dleft, Error, Full, Hashing, Insert, Insertion, Key,
-    Limit, Mismatch, Remove, Secret, Spec, SpecError, family,
+    Limit, Mismatch, Removal, Remove, Secret, Spec, SpecError, family,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 use proptest::prelude::*;
@@ -82,7 +82,7 @@ fn churned(buckets: u64, remainder_bits: u32, steps: u64) -> (Dleft, Vec<u64>) {
     let mut random = Random::new(u64::from(remainder_bits));
     for step in 0..steps {
         let leaves = random.below(keys.len() as u64) as usize;
-        assert!(filter.remove(keys[leaves]), "{} is in", keys[leaves]);
+        assert!(filter.remove(keys[leaves]).is_removed(), "{} is in", keys[leaves]);
         keys[leaves] = 24 * buckets + step;
         filter.insert(keys[leaves]).expect("room for as many keys as it was made for");
     }
@@ -126,7 +126,7 @@ fn removes_are_right_where_keys_agree() {
         let (mut filter, keys) = churned(1000, remainder_bits, 60_000);
         assert!(holds_all(&filter, &keys));
         let saturated = filter.saturated();
-        assert!(keys.iter().all(|&key| filter.remove(key)));
+        assert!(keys.iter().all(|&key| filter.remove(key).is_removed()));
         // What is left is what cannot leave.
         let left: u64 = filter.loads().iter().zip(0..).map(|(buckets, load)| buckets * load).sum();
         assert_eq!((left, filter.saturated()), (saturated, saturated));
@@ -250,13 +250,20 @@ fn a_key_counts_up_to_the_top_and_then_stays() {
             assert_eq!((filter.count("often"), filter.saturated()), (times, 0));
         }
         for times in (1..top - 1).rev() {
-            assert!(filter.remove("often") && filter.count("often") == times);
+            assert!(filter.remove("often").is_removed() && filter.count("often") == times);
         }
-        assert!(filter.remove("often") && !filter.remove("often") && !filter.contains("often"));
+        assert!(
+            filter.remove("often").is_removed()
+                && !filter.remove("often").is_removed()
+                && !filter.contains("often")
+        );
         assert_eq!(filter.fill(), 0.0);
         filter.insert_all(&["often"; 300]).unwrap();
         assert_eq!((filter.count("often"), filter.ceiling(), filter.saturated()), (top, top, 1));
-        assert!((0..300).all(|_| filter.remove("often")));
+        assert!((0..300).all(|_| filter.remove("often") == Removal::Stuck));
+        let mut outcomes = Vec::new();
+        filter.remove_all(&["often", "never"], &mut outcomes);
+        assert_eq!(outcomes, [Removal::Stuck, Removal::Absent]);
         assert_eq!((filter.count("often"), filter.saturated()), (top, 1));
         filter.clear();
         assert!(!filter.contains("often") && filter.saturated() == 0);
@@ -269,7 +276,7 @@ fn what_is_certainly_not_in_is_not_removed_and_changes_nothing() {
     let before = filter.to_bytes();
     let certain: Vec<u64> = (ABSENT..ABSENT + 10_000).filter(|key| !filter.contains(key)).collect();
     assert!(certain.len() > 9_800);
-    assert!(certain.iter().all(|key| !filter.remove(key)));
+    assert!(certain.iter().all(|key| !filter.remove(key).is_removed()));
     assert!(filter.to_bytes() == before);
 }
 
@@ -469,12 +476,12 @@ proptest! {
                 Operation::Remove(key) => {
                     let digest = filter.hashing().digest_of(key);
                     if let Some(times) = model.get_mut(&key) {
-                        prop_assert!(filter.remove_digest(digest));
+                        prop_assert!(filter.remove_digest(digest) != Removal::Absent);
                         *times -= 1;
                         model.retain(|_, times| *times > 0);
                     } else if !filter.contains(key) {
                         let before = filter.clone();
-                        prop_assert!(!filter.remove(key) && filter == before);
+                        prop_assert!(filter.remove(key) == Removal::Absent && filter == before);
                     }
                 }
                 Operation::Merge(keys) => {
@@ -511,7 +518,7 @@ proptest! {
         prop_assert_eq!(filter.fill(), taken as f64 / (32 * buckets) as f64);
         // All that is left leaves, and the cells are empty but for those that stay for ever.
         for (key, times) in model {
-            (0..times).for_each(|_| assert!(filter.remove(key)));
+            (0..times).for_each(|_| assert!(filter.remove(key).is_removed()));
         }
         let taken: u64 = filter.loads().iter().zip(0..).map(|(buckets, load)| buckets * load).sum();
         prop_assert_eq!(taken, filter.saturated());

@@ -10,7 +10,7 @@ use mayhap::registry::FAMILIES;
 use mayhap::wire::{EXCEPTIONS, Header, Summing};
 use mayhap::{
     AnyFilter, Bloom, Combine, Cuckoo, DecodeError, Digest, Error, Family, Hashing, Insertion, Labels,
-    Mismatch, Spec, combine, encode, encode_with, except, open,
+    Mismatch, Removal, Spec, combine, encode, encode_with, except, open,
 };
 
 const MEMBERS: u64 = 3000;
@@ -278,17 +278,18 @@ fn removing_an_exception_changes_nothing() {
         let mut filter = excepted(family);
         let Some(remove) = filter.as_remove() else { return };
         let (allowed, members) = (digests(family, ALLOWED), digests(family, 0..MEMBERS));
-        let mut removed = vec![true];
+        let mut removed = vec![Removal::Removed];
         remove.remove_batch(&allowed, &mut removed);
-        assert!(removed[0] && removed[1..].iter().all(|&removed| !removed));
-        assert!(allowed.iter().all(|&digest| !remove.remove_digest(digest)));
+        assert!(removed[0].is_removed());
+        assert!(removed[1..].iter().all(|&removed| removed == Removal::Absent));
+        assert!(allowed.iter().all(|&digest| !remove.remove_digest(digest).is_removed()));
         assert!(file_of(&*filter) == file_of(&*excepted(family)));
         // Members among them go, and only they.
         let mixed: Vec<Digest> =
             allowed.iter().zip(&members).flat_map(|(&a, &b)| [a, b]).take(2000).collect();
         let mut removed = Vec::new();
         filter.as_remove().unwrap().remove_batch(&mixed, &mut removed);
-        assert!(removed.chunks_exact(2).all(|pair| pair == [false, true]));
+        assert!(removed.chunks_exact(2).all(|pair| pair == [Removal::Absent, Removal::Removed]));
         assert!(answers(&*filter, &members[1000..]).iter().all(|&hit| hit));
         assert_eq!(exceptions(&*filter), allowed.len() as u64);
     });

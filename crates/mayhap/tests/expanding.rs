@@ -9,7 +9,7 @@ use mayhap::spec::EXPANDING_DOUBLINGS;
 use mayhap::wire::{Frame, Verify, checksum};
 use mayhap::{
     AnyFilter, DecodeError, Digest, Error, Expanding, Filter, Full, Hashing, Insert, Insertion, Limit,
-    Mismatch, Spec, SpecError, math, registry,
+    Mismatch, Removal, Spec, SpecError, math, registry,
 };
 use mayhap_eval::{ABSENT, Random};
 use proptest::prelude::*;
@@ -171,7 +171,7 @@ fn long_fingerprints_take_bits_of_both_halves() {
     assert!(filter.doublings().made >= 7);
     assert_holds(&filter, 0..200_000);
     assert_eq!(measured(&filter, 200_000), 0.0);
-    assert!(keys.iter().all(|&key| filter.remove(key)));
+    assert!(keys.iter().all(|&key| filter.remove(key).is_removed()));
     assert_eq!((filter.slots().used, filter.estimated_len()), (0, 0));
     assert!(filter.words().iter().all(|&word| word == 0));
     // Halves that are the same, and digests that are not.
@@ -283,15 +283,15 @@ fn the_eighth_copy_stays_for_good() {
         filter.insert("seven").unwrap();
     }
     assert_eq!(filter.slots().used, 7);
-    assert!((0..7).all(|_| filter.remove("seven")));
-    assert!(!filter.contains("seven") && !filter.remove("seven"));
+    assert!((0..7).all(|_| filter.remove("seven").is_removed()));
+    assert!(!filter.contains("seven") && !filter.remove("seven").is_removed());
     // A million would not make it longer, nor any question slower.
     for _ in 0..10_000 {
         filter.insert("often").unwrap();
     }
     assert_eq!((filter.slots().used, filter.inserted(), filter.doublings().made), (8, Some(10_007), 0));
     for _ in 0..20_000 {
-        assert!(filter.remove("often") && filter.contains("often"));
+        assert!(filter.remove("often") == Removal::Stuck && filter.contains("often"));
     }
     assert_eq!(filter.slots().used, 8);
 }
@@ -308,7 +308,7 @@ fn removing_takes_the_longest_match() {
             model.push(step);
         } else if !model.is_empty() {
             let key = model.swap_remove(random.below(model.len() as u64) as usize);
-            assert!(filter.remove(key), "step {step}: a key that is in was denied");
+            assert!(filter.remove(key).is_removed(), "step {step}: a key that is in was denied");
         }
         if step % 1000 == 0 {
             assert!(model.iter().all(|&key| filter.contains(key)), "step {step}");
@@ -327,12 +327,12 @@ fn all_keys_leave_again() {
     filter.insert_all(&keys).unwrap();
     let mut removed = Vec::new();
     filter.remove_all(&keys[..40_000], &mut removed);
-    assert!(removed.iter().all(|&was_in| was_in));
+    assert!(removed.iter().all(|&was_in| was_in.is_removed()));
     assert_holds(&filter, 40_000..50_000);
-    assert!(keys[40_000..].iter().all(|&key| filter.remove(key)));
+    assert!(keys[40_000..].iter().all(|&key| filter.remove(key).is_removed()));
     assert_eq!((filter.slots().used, filter.fpr()), (0, 0.0));
     assert!(filter.words().iter().all(|&word| word == 0));
-    assert!(!filter.remove(1u64));
+    assert!(!filter.remove(1u64).is_removed());
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn filters_of_different_sizes_merge() {
         assert_eq!((one.estimated_len(), one.inserted()), (ours + theirs, None));
         assert!(one.slots().used <= one.capacity() && one.fpr() < 0.01);
         assert_eq!(two.to_bytes(), before);
-        assert!((0..ours + theirs).all(|key| one.remove(key)));
+        assert!((0..ours + theirs).all(|key| one.remove(key).is_removed()));
         assert_eq!(one.slots().used, 0);
         assert_eq!(Expanding::from_bytes(&one.to_bytes()).unwrap(), one);
     }
@@ -453,7 +453,7 @@ fn a_damaged_payload_is_refused_and_never_changed() {
         if opened.as_insert().unwrap().insert_digest(digest).is_err() {
             let damaged = Error::Full(Full { limit: Limit::Damaged, inserted: 0 });
             assert_eq!(opened.insert_keys(&[b"x"], &mut Vec::new()), Err(damaged));
-            assert!(!opened.as_remove().unwrap().remove_digest(digest));
+            assert!(!opened.as_remove().unwrap().remove_digest(digest).is_removed());
         } else {
             assert!(opened.contains_digest(digest));
         }
@@ -522,7 +522,7 @@ proptest! {
                     }
                 }
                 7..9 => if let Some((count, stays)) = model.get_mut(&key).filter(|(count, _)| *count > 0) {
-                    prop_assert!(filter.remove(key));
+                    prop_assert!(filter.remove(key) != Removal::Absent);
                     if !*stays {
                         *count -= 1;
                     }

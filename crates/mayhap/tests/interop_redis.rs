@@ -185,7 +185,7 @@ fn cuckoo_filters_of_redis_are_read_asked_rebuilt_and_dumped_as_redisbloom_does(
         keys.iter().for_each(|key| {
             made.insert(key).unwrap();
         });
-        assert!(keys[..removed].iter().all(|key| made.remove(key)), "{name}");
+        assert!(keys[..removed].iter().all(|key| made.remove(key).is_removed()), "{name}");
         assert!(chunks_of(&made) == chunks, "{name}: headers {:x?} and {:x?}", made.header(), chunks[0].1);
         assert!(keys[removed..].iter().all(|key| made.count(key) >= 1));
         assert_eq!(made.inserted(), golden.manifest["info"]["Number of items inserted"].as_u64().unwrap());
@@ -392,7 +392,7 @@ fn keys_of_a_cuckoo_filter_come_and_go_as_often_as_they_like() {
                 filter.insert(&key.to_le_bytes()).unwrap();
                 *count += 1;
             } else if *count > 0 {
-                assert!(filter.remove(&key.to_le_bytes()));
+                assert!(filter.remove(&key.to_le_bytes()).is_removed());
                 *count -= 1;
             }
             assert_eq!(filter.inserted(), filter.report().estimated_len.unwrap() as u64);
@@ -405,7 +405,7 @@ fn keys_of_a_cuckoo_filter_come_and_go_as_often_as_they_like() {
         let tables = filter.layers().len();
         assert!(tables > 1);
         for (key, count) in exact {
-            assert!((0..count).all(|_| filter.remove(&key.to_le_bytes())));
+            assert!((0..count).all(|_| filter.remove(&key.to_le_bytes()).is_removed()));
         }
         assert_eq!((filter.inserted(), filter.slots().unwrap().used), (0, 0));
         assert!(filter.layers().len() < tables);

@@ -11,8 +11,8 @@ use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
 use mayhap::{
     AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Counting, Cuckoo, Dleft, Error,
-    Expanding, Family, Filter, Hashing, Insert, Insertion, Key, Layout, Scalable, Secret, SharedInsert,
-    Shifting, Spec, Spectral, Table, Windowed, combine, encode, open,
+    Expanding, Family, Filter, Hashing, Insert, Insertion, Key, Layout, Removal, Scalable, Secret,
+    SharedInsert, Shifting, Spec, Spectral, Table, Windowed, combine, encode, open,
 };
 use mayhap_eval::KeyKind;
 use proptest::prelude::*;
@@ -222,7 +222,7 @@ impl Pair {
         let Some(remove) = self.filter.as_remove() else { return };
         // Only an exact family may be asked to remove what is not in.
         if before || exact {
-            assert_eq!(remove.remove_digest(digest), before);
+            assert_eq!(remove.remove_digest(digest) == Removal::Absent, !before);
         }
         if let Some(times) = self.model.get_mut(&number) {
             *times -= 1;

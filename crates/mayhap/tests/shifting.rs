@@ -10,8 +10,8 @@ use std::collections::HashMap;
 
 use mayhap::family::Guarantee;
 use mayhap::{
-    AnyFilter, Bloom, Combine, DecodeError, Error, Filter, Hashing, Insert, Insertion, Key, Mismatch, Remove,
-    Secret, Shifting, Spec, combine, math,
+    AnyFilter, Bloom, Combine, DecodeError, Error, Filter, Hashing, Insert, Insertion, Key, Mismatch,
+    Removal, Remove, Secret, Shifting, Spec, combine, math,
 };
 use mayhap_eval::{ABSENT, KeyKind, Proportion};
 use proptest::prelude::*;
@@ -146,14 +146,16 @@ fn with_counters_keys_leave_again_and_the_bits_are_those_of_the_rest() {
         hits
     };
     assert_eq!(answers(&filter), answers(&plain), "the same bits as without counters");
-    assert!((0..5_000u64).all(|half| filter.remove(2 * half + 1).unwrap()));
+    assert!((0..5_000u64).all(|half| filter.remove(2 * half + 1).unwrap().is_removed()));
     assert!((0..5_000u64).all(|half| filter.contains(2 * half)));
     let fresh = filled(&spec, (0..5_000).map(|half| 2 * half));
     assert!(filter == fresh && crafted::payload(&filter.to_bytes()) == crafted::payload(&fresh.to_bytes()));
     assert_eq!(filter.fill(), fresh.fill());
     let before = filter.to_bytes();
     let certain: Vec<u64> = absent.into_iter().filter(|key| !filter.contains(key)).collect();
-    assert!(certain.iter().all(|key| !filter.remove(key).unwrap()) && filter.to_bytes() == before);
+    assert!(
+        certain.iter().all(|key| !filter.remove(key).unwrap().is_removed()) && filter.to_bytes() == before
+    );
 }
 
 /// Saturated counters stay, as in a counting filter.
@@ -162,7 +164,7 @@ fn a_key_that_saturates_its_counters_stays() {
     let mut filter = Shifting::from_spec(&counted(10_000, 8, 2)).unwrap();
     filter.extend(["often"; 9]);
     assert_eq!(filter.saturated(), 8);
-    assert!((0..9).all(|_| filter.remove("often").unwrap()) && filter.contains("often"));
+    assert!((0..9).all(|_| filter.remove("often") == Ok(Removal::Stuck)) && filter.contains("often"));
     assert_eq!(filter.counters().unwrap().saturated, 8);
     let again = Shifting::from_bytes(&filter.to_bytes()).unwrap();
     assert!(again == filter && again.saturated() == 8);
@@ -176,7 +178,7 @@ fn what_it_can_depends_on_its_counters() {
     let refused = Error::UnsupportedWithoutCounters { family: "shifting", operation: "remove" };
     assert_eq!(plain.remove(1u64), Err(refused.clone()));
     assert_eq!(refused.to_string(), "the family shifting cannot remove without counters; with them it can");
-    assert!(!plain.remove_digest(plain.hashing().digest_of(1u64)));
+    assert!(!plain.remove_digest(plain.hashing().digest_of(1u64)).is_removed());
     assert_eq!(plain.report().guarantee, Guarantee::NoFalseNegatives);
     assert_eq!(counted.report().guarantee, Guarantee::NoFalseNegativesIfDeletesValid);
     let other = counted.clone();
@@ -297,12 +299,12 @@ proptest! {
                 }
                 Operation::Remove(key) if counter_bits.is_some() => {
                     if let Some(times) = model.get_mut(&key) {
-                        prop_assert!(filter.remove(key).unwrap());
+                        prop_assert!(filter.remove(key) != Ok(Removal::Absent));
                         *times -= 1;
                         model.retain(|_, times| *times > 0);
                     } else if !filter.contains(key) {
                         let before = filter.clone();
-                        prop_assert!(!filter.remove(key).unwrap() && filter == before);
+                        prop_assert!(filter.remove(key) == Ok(Removal::Absent) && filter == before);
                     }
                 }
                 Operation::Remove(_) => {}
@@ -324,7 +326,7 @@ proptest! {
         // All that is left leaves, and the bits are unset but for those that stay for ever.
         if counter_bits.is_some() {
             for (key, times) in model {
-                (0..times).for_each(|_| assert!(filter.remove(key).unwrap()));
+                (0..times).for_each(|_| assert!(filter.remove(key).unwrap().is_removed()));
             }
             prop_assert!(filter.saturated() > 0 || filter.fill() == 0.0);
         }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use mayhap::filters::shifting_association::Part;
 use mayhap::{
-    AnyFilter, Association, Bloom, DecodeError, Error, Filter, Hashing, Insertion, Secret,
+    AnyFilter, Association, Bloom, DecodeError, Error, Filter, Hashing, Insertion, Removal, Secret,
     ShiftingAssociation, Spec, math,
 };
 use mayhap_eval::{ABSENT, Proportion};
@@ -164,6 +164,19 @@ fn without_counters_nothing_leaves() {
     assert!(filter.as_insert().is_none() && filter.as_remove().is_none() && filter.as_label().is_none());
 }
 
+/// It was told that the key was removed.
+#[test]
+fn a_key_that_saturates_its_counters_stays() {
+    let spec = Spec::sized(1000, 1e-6).with_counter_bits(2);
+    let mut filter = ShiftingAssociation::of_sets(&spec, &["other"], &[]).unwrap();
+    (0..4).for_each(|_| drop(filter.insert("often", Part::Both)));
+    assert_eq!(filter.remove("often", Part::Both), Ok(Removal::Stuck));
+    assert_eq!(filter.replace("often", Part::Both, Part::FirstOnly), Ok(Removal::Stuck));
+    assert_eq!(filter.association("often"), Association::Both);
+    assert_eq!(filter.remove("other", Part::FirstOnly), Ok(Removal::Removed));
+    assert_eq!(filter.remove("other", Part::FirstOnly), Ok(Removal::Absent));
+}
+
 #[test]
 fn many_keys_at_once_are_as_one_by_one() {
     for starts in [1000, 40_000_000] {
@@ -234,17 +247,17 @@ proptest! {
                     model.insert(key, part);
                 }
                 Operation::Remove(key) => match model.remove(&key) {
-                    Some(part) => prop_assert!(filter.remove(key, part).unwrap()),
+                    Some(part) => prop_assert!(filter.remove(key, part) != Ok(Removal::Absent)),
                     None => {
                         for part in Part::ALL.into_iter().filter(|&part| !filter.association(key).allows(part)) {
                             let before = filter.clone();
-                            prop_assert!(!filter.clone().remove(key, part).unwrap() && filter == before);
+                            prop_assert!(filter.clone().remove(key, part) == Ok(Removal::Absent) && filter == before);
                         }
                     }
                 },
                 Operation::Move(key, to) => {
                     if let Some(part) = model.get_mut(&key) {
-                        prop_assert!(filter.replace(key, *part, to).unwrap());
+                        prop_assert!(filter.replace(key, *part, to) != Ok(Removal::Absent));
                         *part = to;
                     }
                 }
@@ -261,7 +274,7 @@ proptest! {
             prop_assert!(answer.allows(part) && answer.part().is_none_or(|told| told == part), "{key}: {answer:?}");
         }
         for (key, part) in model {
-            prop_assert!(filter.remove(key, part).unwrap());
+            prop_assert!(filter.remove(key, part) != Ok(Removal::Absent));
         }
         prop_assert!(filter.saturated() > 0 || filter.fill() == 0.0);
     }

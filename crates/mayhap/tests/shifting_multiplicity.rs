@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use mayhap::family::Guarantee;
 use mayhap::{
-    AnyFilter, Bloom, Count, DecodeError, Error, Hashing, Insert, Insertion, Remove, Secret,
+    AnyFilter, Bloom, Count, DecodeError, Error, Hashing, Insert, Insertion, Removal, Remove, Secret,
     ShiftingMultiplicity, Spec, math,
 };
 use mayhap_eval::{ABSENT, Proportion};
@@ -157,7 +157,7 @@ fn without_counters_counts_are_only_stored() {
     assert_eq!(filter.report().guarantee, Guarantee::NoFalseNegatives);
     // By the traits, that nobody offers: no panic, no count too low, and a file that opens.
     let digest = filter.hashing().digest_of("a");
-    assert!(!filter.remove_digest(digest));
+    assert!(!filter.remove_digest(digest).is_removed());
     filter.insert_digest(digest).unwrap();
     assert_eq!(filter.count("a"), 4);
     assert!(ShiftingMultiplicity::from_bytes(&filter.to_bytes()).unwrap() == filter);
@@ -217,7 +217,7 @@ fn right_counts(filter: &ShiftingMultiplicity, less: u64) -> usize {
 fn counts_that_only_the_filter_knows_can_be_changed_and_it_says_so() {
     let mut filter = count_by_itself(&Spec::sized(2_000, 1e-6).with_counter_bits(4));
     assert_eq!(right_counts(&filter, 0), 2_000);
-    assert!((0..2_000u64).all(|key| filter.remove(key).unwrap()));
+    assert!((0..2_000u64).all(|key| filter.remove(key).unwrap().is_removed()));
     assert_eq!(right_counts(&filter, 1), 2_000);
     // It is not forgotten in a file.
     let again = ShiftingMultiplicity::from_bytes(&filter.to_bytes()).unwrap();
@@ -253,11 +253,21 @@ fn the_largest_count_stays() {
         })
         .collect();
     assert_eq!(counts, [1, 2, 3, 3, 3]);
-    assert!((0..9).all(|_| filter.remove("a").unwrap()) && filter.count("a") == 3);
+    assert!((0..9).all(|_| filter.remove("a") == Ok(Removal::Stuck)) && filter.count("a") == 3);
     // Whoever knows that it is in 5 times brings it back below.
     assert!(filter.replace("a", 5, 2).unwrap() && filter.count("a") == 2);
-    assert!(filter.remove("a").unwrap() && filter.remove("a").unwrap() && !filter.remove("a").unwrap());
+    assert!(
+        filter.remove("a").unwrap().is_removed()
+            && filter.remove("a").unwrap().is_removed()
+            && !filter.remove("a").unwrap().is_removed()
+    );
     assert_eq!(filter.fill(), 0.0);
+    // Counters of two bits are saturated by three keys of the same count.
+    let mut full = ShiftingMultiplicity::from_spec(&counted(10_000, 8, 2).with_max_count(3)).unwrap();
+    (0..4).for_each(|_| drop(full.insert_count("a", 2)));
+    let before = full.to_bytes();
+    assert_eq!((full.remove("a"), full.count("a")), (Ok(Removal::Stuck), 2));
+    assert!(full.to_bytes() == before);
     let file = filter.to_bytes();
     assert!(!filter.replace("a", 1, 2).unwrap() && filter.to_bytes() == file);
 }

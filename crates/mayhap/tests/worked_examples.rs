@@ -90,7 +90,7 @@ fn sign_in_state_survives_its_file() {
         signed_in.insert_integer(user).unwrap();
     }
     let seven = signed_in.hashing().digest_of(7u64);
-    assert!(signed_in.remove_digest(seven));
+    assert!(signed_in.remove_digest(seven).is_removed());
     let file = encode(&signed_in, Summing::Payload).to_vec();
     assert_eq!(file.len(), PAGE + 12_500_000);
     let again = open(file.into(), None).unwrap();

@@ -66,7 +66,7 @@ impl Shop {
         let deleted = self.database.execute("DELETE FROM users WHERE key = ?1", [key(index)])?;
         self.cache.remove(&key(index));
         if let Some(guard) = self.guard.as_mut().filter(|_| deleted > 0) {
-            assert!(guard.remove(key(index)), "a key that is in is denied");
+            assert!(guard.remove(key(index)).is_removed(), "a key that is in is denied");
         }
         Ok(())
     }

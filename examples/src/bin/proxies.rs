@@ -33,7 +33,7 @@ impl Proxy {
 
     fn evict(&mut self, page: &str) {
         if self.pages.remove(page) {
-            assert!(self.cached.remove(page), "what is in is never denied");
+            assert!(self.cached.remove(page).is_removed(), "what is in is never denied");
         }
     }
 

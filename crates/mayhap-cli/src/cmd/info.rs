@@ -109,6 +109,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             "checksum": report::checked(checked),
         });
         // Set apart: the macro has a limit.
+        value["fpr_interval"] = json!(report.fpr_interval);
         value["keyed"] = key_id.is_some().into();
         value["key_id"] = key_id.into();
         value["exceptions"] = exceptions.into();
@@ -204,7 +205,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     }
     pairs.extend([
         ("rate asked", report::rate(report.fpr_asked)),
-        ("rate now", report::rate(report.fpr_now)),
+        ("rate now", report::rate_now(&report)),
         ("at capacity", report::rate(report.fpr_at_capacity)),
         ("guarantee", report.guarantee.text().to_string()),
         ("hash", hash),

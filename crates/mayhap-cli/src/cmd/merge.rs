@@ -25,6 +25,9 @@ pub(crate) struct Args {
     #[arg(required = true, num_args = 1..)]
     filters: Vec<PathBuf>,
     /// Keep only the keys that are in all of them
+    ///
+    /// The result has two false-positive rates: one for keys that are in none of the filters, and a higher one for keys that are
+    /// in some of them. A key of one filter alone is admitted as often as the other filter admits an absent key.
     #[arg(long, conflicts_with = "minus")]
     intersect: bool,
     /// Keep only the keys of the first that are in none of the others
@@ -46,11 +49,15 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         (_, true) => Combine::Difference,
         _ => Combine::Union,
     };
+    let intersects = how == Combine::Intersection;
     let (first, others) = args.filters.split_first().context("no filter file is given")?;
     let mut opened = Vec::with_capacity(args.filters.len());
     let mut formats = Vec::with_capacity(args.filters.len());
+    // A key that is in all filters but one passes if that one admits it.
+    let mut one_side = 0.0_f64;
     for path in &args.filters {
         let (part, format) = args.open.open_with_format(path, None)?;
+        one_side = one_side.max(part.filter.report().fpr_now);
         opened.push(part.filter);
         formats.push(format);
     }
@@ -119,6 +126,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     // counts common keys twice: the lower one is nearer.
     let keys = match (report.estimated_len, summed) {
         (Some(after), Some(before)) if mixed => Some(after.min(before)),
+        // The common bits of another program's filters do not tell how many keys set them.
+        _ if intersects && result.rule().is_some() => None,
+        (after, _) if intersects => after,
         (after, before) => after.or(before),
     };
     if args.json {
@@ -126,17 +136,26 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             "output": args.output.to_string_lossy(), "family": result.family().name,
             "estimated_len": keys, "bits": report.bits, "probes": report.probes,
             "fill": report.fill, "fpr_now": report.fpr_now,
+            "fpr_strangers": intersects.then_some(report.fpr_now), "fpr_one_side": intersects.then_some(one_side),
             "exceptions": result.exceptions().map_or(0, |exceptions| exceptions.keys),
         });
         print_beside(&args.output, &value)?;
     } else {
-        let keys = keys.map_or("an unknown number of".into(), |len| report::grouped(len.round() as u64));
+        let about = if mixed { "at most about" } else { "about" };
+        let keys = keys.map_or("an unknown number of".into(), |len| {
+            format!("{about} {}", report::grouped(len.round() as u64))
+        });
         common.say(format_args!(
-            "{}: {} {keys} keys, false-positive rate now {}",
+            "{}: {keys} keys, false-positive rate now {}",
             args.output.display(),
-            if mixed { "at most about" } else { "about" },
-            report::rate(report.fpr_now),
+            report::rate_now(&report),
         ));
+        if intersects && one_side > 0.0 {
+            common.say(format_args!(
+                "that is the rate for keys that are in none of the filters; keys of some of them are admitted at up to {}",
+                report::rate(one_side),
+            ));
+        }
         if !mixed {
             warn_if_over_capacity(common, &*result);
         } else if report.fpr_now > report.fpr_asked {

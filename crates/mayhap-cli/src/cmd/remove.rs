@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use mayhap::AnyFilter;
+use mayhap::{AnyFilter, Removal};
 
 use crate::args::{Common, KeyArgs, OpenArgs};
 use crate::cmd::add::{Ready, ReadyKeys, ready_for, secret_of, still_hashes};
@@ -12,7 +12,8 @@ use crate::{NO, YES, report};
 
 /// Remove keys from a filter file
 ///
-/// Exit status 1 if some were not in. Remove only what was added: a filter that is no exact set may otherwise lose another
+/// Exit status 1 if some were not in, or cannot be removed because their counters are saturated: how often such a key is in is
+/// not known any more, so it stays. Remove only what was added: a filter that is no exact set may otherwise lose another
 /// key, with about its false-positive rate. A key that was added several times is removed one time for each record.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -39,22 +40,35 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         still_hashes(filter, hashing)?;
         let unsupported = filter.unsupported("remove");
         let remove = filter.as_remove().ok_or(unsupported)?;
-        let (mut removed, mut outcomes) = (0, Vec::new());
+        let (mut removed, mut stuck, mut outcomes) = (0, 0, Vec::new());
         spool.drain(|digests| {
             outcomes.clear();
             remove.remove_batch(digests, &mut outcomes);
-            removed += outcomes.iter().filter(|&&outcome| outcome).count() as u64;
+            for outcome in &outcomes {
+                match outcome {
+                    Removal::Removed => removed += 1,
+                    Removal::Stuck => stuck += 1,
+                    Removal::Absent => {}
+                }
+            }
             anyhow::Ok(())
         })?;
-        Ok(removed)
+        Ok((removed, stuck))
     };
-    let removed = update_file(path, format, &reading, secret_of(hashing).as_ref(), change)?;
-    let absent = keys - removed;
+    let (removed, stuck) = update_file(path, format, &reading, secret_of(hashing).as_ref(), change)?;
+    let absent: u64 = keys - removed - stuck;
     common.say(format_args!(
         "{}: {} keys removed, {} were not in",
         path.display(),
         report::grouped(removed),
         report::grouped(absent),
     ));
-    Ok(if absent == 0 { YES } else { NO })
+    if stuck > 0 {
+        common.say(format_args!(
+            "{}: {} keys cannot be removed: their counters are saturated",
+            path.display(),
+            report::grouped(stuck),
+        ));
+    }
+    Ok(if absent == 0 && stuck == 0 { YES } else { NO })
 }

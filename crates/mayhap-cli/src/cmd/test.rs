@@ -37,6 +37,8 @@ pub(crate) struct Args {
 /// A right filter fails with a chance of one in 1.7 million.
 const SIGMAS: f64 = 5.0;
 const CONFIDENCE: f64 = 0.95;
+/// An interval of 95% reaches so many standard deviations to either side.
+const INTERVAL_SIGMAS: f64 = 1.96;
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let opened = args.open.open(&args.filter, args.keys.kind)?;
@@ -46,8 +48,10 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     // The rate that is claimed is that of the filter by itself, and exceptions would make it look better.
     let filter = filter.exceptions().map_or(filter, |exceptions| exceptions.without);
     let missing = present.trials - present.hits;
-    let claimed = filter.report().fpr_now;
-    let exact = filter.report().guarantee == Guarantee::Exact;
+    let claim = filter.report();
+    let (claimed, exact) = (claim.fpr_now, claim.guarantee == Guarantee::Exact);
+    // How far an estimate may be off, relative to it: that adds to what chance does to the measurement.
+    let rho = claim.fpr_interval.map_or(0.0, |(_, high)| (high - claimed) / INTERVAL_SIGMAS / claimed);
     let absent = match &args.absent {
         Some(path) => Some(ask(args, common, filter, std::slice::from_ref(path))?),
         // Random digests stand for random keys, which an exact set certainly does not hold.
@@ -55,10 +59,10 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         None => Some(ask_random(filter, claimed)),
     };
     // Of keys of its universe fewer are admitted than of strangers: none.
-    let may_be_less = filter.report().guarantee == Guarantee::ExactInUniverse;
+    let may_be_less = claim.guarantee == Guarantee::ExactInUniverse;
     let agrees = absent.is_none_or(|absent| {
         let is_less = may_be_less && absent.rate().is_some_and(|rate| rate <= claimed);
-        absent.trials == 0 || is_less || absent.agrees_with(claimed, 0.0, SIGMAS)
+        absent.trials == 0 || is_less || absent.agrees_with(claimed, rho, SIGMAS)
     });
     let held = missing == 0 && agrees;
 
@@ -67,7 +71,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     if args.json {
         report::print_json(&json!({
             "keys": present.trials, "missing": missing, "absent_asked": absent.map(|a| a.trials),
-            "fpr_claimed": claimed, "fpr_measured": measured,
+            "fpr_claimed": claimed, "fpr_claimed_interval": claim.fpr_interval, "fpr_measured": measured,
             "fpr_low": interval.map(|(low, _)| low), "fpr_high": interval.map(|(_, high)| high),
             "held": held,
         }))?;
@@ -76,7 +80,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let mut pairs = vec![
         ("keys asked", report::grouped(present.trials)),
         ("not found", report::grouped(missing)),
-        ("rate claimed", report::rate(claimed)),
+        ("rate claimed", report::rate_now(&claim)),
     ];
     match (absent, measured, interval) {
         (Some(absent), Some(measured), Some((low, high))) => pairs.push((

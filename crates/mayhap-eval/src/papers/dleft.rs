@@ -55,7 +55,7 @@ pub(super) fn dlc_3(seed: u64) -> Result<Vec<Finding>, Error> {
     let (mut kept, mut refused) = (0.0, 0.0);
     for next in KEYS..6 * KEYS {
         let leaving = random.below(KEYS) as usize;
-        kept += f64::from(u8::from(!filter.remove(present[leaving])));
+        kept += f64::from(u8::from(!filter.remove(present[leaving]).is_removed()));
         present[leaving] = key(seed, next);
         refused += f64::from(u8::from(filter.insert(present[leaving]).is_err()));
     }

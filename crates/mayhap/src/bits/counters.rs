@@ -228,6 +228,15 @@ impl CountersRef<'_> {
         }
     }
 
+    /// The count at which a counter stays.
+    #[inline(always)]
+    pub(crate) fn max(&self) -> u64 {
+        match self.overflow {
+            Some(_) => Width::Variable.max(),
+            None => Width::Fixed(self.width).max(),
+        }
+    }
+
     /// Whether the count at a place is zero.
     ///
     /// # Panics

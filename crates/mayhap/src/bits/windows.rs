@@ -112,6 +112,23 @@ impl Windows {
         }
     }
 
+    /// The share of the places whose windows have all bits of a mask set.
+    pub(crate) fn share_with(&self, mask: u64) -> f64 {
+        let words = self.words.as_slice();
+        let having: u64 = (0..self.starts)
+            .step_by(64)
+            .map(|first| {
+                let (mut all, mut left) = (u64::MAX >> (64 - (self.starts - first).min(64)), mask);
+                while left != 0 {
+                    all &= across(words, first + u64::from(left.trailing_zeros()));
+                    left &= left - 1;
+                }
+                u64::from(all.count_ones())
+            })
+            .sum();
+        having as f64 / self.starts as f64
+    }
+
     /// Sets what is set in another, which must have as many bits, and adds its counters.
     ///
     /// # Panics
@@ -122,6 +139,12 @@ impl Windows {
         if let (Some(ours), Some(theirs)) = (&mut self.counters, &other.counters) {
             ours.add_all(theirs);
         }
+    }
+
+    /// How many bits are set in this one or in another, which must have as many.
+    pub(crate) fn ones_of_union(&self, other: &Self) -> u64 {
+        let pairs = self.words.as_slice().iter().zip(other.words.as_slice());
+        pairs.map(|(ours, theirs)| u64::from((ours | theirs).count_ones())).sum()
     }
 
     /// Keeps what is set in another too, which must have as many bits. For bits without counters.
@@ -265,6 +288,17 @@ impl WindowsMut<'_> {
         !was
     }
 
+    /// Lowers the counters of some bits, and unsets those of which that makes the counter 0; whether all of them are at their
+    /// top, so that nothing has changed.
+    #[inline(always)]
+    pub(crate) fn lower_all(&mut self, places: &[u64]) -> bool {
+        let is_at_top =
+            |counters: CountersRef<'_>| places.iter().all(|&place| counters.get(place) == counters.max());
+        let stuck = self.counters().is_some_and(is_at_top);
+        places.iter().for_each(|&place| self.lower(place));
+        stuck
+    }
+
     /// Lowers the counter of a bit, unless it is at its top, and unsets the bit if that makes it 0. Without counters
     /// nothing happens.
     ///
@@ -308,6 +342,11 @@ mod tests {
             }
             assert_eq!(windows.ones(), windows.count_ones());
             assert_eq!(windows.ones(), model.iter().filter(|&&set| set).count() as u64);
+            for mask in [1, 1 << 56, 1 | 1 << 30 | 1 << 56] {
+                let has = |start: &u64| windows.view().window(*start) & mask == mask;
+                let share = (0..starts).filter(has).count() as f64 / starts as f64;
+                assert_eq!(windows.share_with(mask), share, "{starts} starts, {mask}");
+            }
             for start in 0..starts {
                 let expected =
                     (0..57).fold(0, |window, i| window | u64::from(model[(start + i) as usize]) << i);

@@ -38,7 +38,7 @@ use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make
 use crate::hash::{Digest, Hashing};
 use crate::probing::Probing;
 use crate::spec::{MAX_BITS, Plan, Spec};
-use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, Remove, Subtract};
+use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, Removal, Remove, Subtract};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `bitmap`.
@@ -184,11 +184,11 @@ impl Insert for BitmapSet {
 }
 
 impl Remove for BitmapSet {
-    fn remove_digest(&mut self, digest: Digest) -> bool {
+    fn remove_digest(&mut self, digest: Digest) -> Removal {
         let removed = digest.b == 0 && self.bitmap.clear(digest.a) == Ok(true);
         // Saturating: a mapped file's header is believed, and may say fewer than there are.
         self.ones = self.ones.saturating_sub(u64::from(removed));
-        removed
+        Removal::removed_if(removed)
     }
 }
 
@@ -229,6 +229,7 @@ impl AnyFilter for BitmapSet {
             fill: self.ones as f64 / universe as f64,
             fpr_asked: 0.0,
             fpr_now: 0.0,
+            fpr_interval: None,
             fpr_at_capacity: 0.0,
             guarantee: Guarantee::Exact,
         }

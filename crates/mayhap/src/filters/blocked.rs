@@ -50,6 +50,7 @@ use crate::bits::{AtomicWords, Bytes, Words};
 use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::intersection::Intersection;
 use crate::math::{self, BlockShape};
 use crate::narrow::{index, small};
 use crate::paths::Paths;
@@ -57,7 +58,7 @@ use crate::probing::{Probing, reduce};
 use crate::simd::{self, Part, Single};
 use crate::spec::{BLOCK_SHAPES, BlockedSize, Layout, MAX_BITS, Plan, Spec, blocked_rate};
 use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, SharedInsert};
-use crate::wire::{Fields, Frame, Summing, Writer};
+use crate::wire::{Fields, Frame, Header, Summing, Writer};
 
 /// The family `blocked`.
 pub static FAMILY: Family = Family {
@@ -116,6 +117,8 @@ pub struct Blocked {
     inserted: Option<u64>,
     /// Set bits, if somebody has counted them since the last change: inserting a line at a time does not.
     ones: Option<u64>,
+    /// What is known of its keys, if it is an intersection.
+    intersection: Option<Intersection>,
     /// For keys that come one by one.
     single: Single,
 }
@@ -144,7 +147,8 @@ impl Blocked {
         let (size, hashing) = (spec.blocked()?, spec.hashed()?);
         let words = Words::zeroed(words_of(&size))?;
         let (paths, single) = (spec.paths, simd::single(spec.paths, size.shape));
-        Ok(Self { words, size, hashing, paths, inserted: Some(0), ones: Some(0), single })
+        let (inserted, ones, intersection) = (Some(0), Some(0), None);
+        Ok(Self { words, size, hashing, paths, inserted, ones, intersection, single })
     }
 
     /// Inserts a key.
@@ -257,6 +261,7 @@ impl Blocked {
         self.words.as_mut_slice().fill(0);
         self.ones = Some(0);
         self.inserted = Some(0);
+        self.intersection = None;
     }
 
     /// The number of bits.
@@ -308,10 +313,20 @@ impl Blocked {
         self.ones.unwrap_or_else(|| self.words.count_ones())
     }
 
-    /// How many different keys are probably in; infinite when every bit is set.
+    /// How many different keys are probably in; infinite when every bit is set. Of an intersection it is the number of common
+    /// keys that was estimated when it was made; not a number if that is unknown, or if the intersection was changed
+    /// afterwards.
     #[must_use]
     pub fn estimated_len(&self) -> f64 {
-        math::blocked_estimated_len(self.size.shape, self.size.blocks, self.ones())
+        let ones = self.ones();
+        match self.intersection {
+            Some(intersection) => intersection.len(ones),
+            None => self.len_by_bits(ones),
+        }
+    }
+
+    fn len_by_bits(&self, ones: u64) -> f64 {
+        math::blocked_estimated_len(self.size.shape, self.size.blocks, ones)
     }
 
     /// The share of the bits that are set.
@@ -327,7 +342,7 @@ impl Blocked {
         if self.size.blocks <= LOOKED_AT_BLOCKS {
             return math::blocks_fpr(self.size.shape, self.words.as_slice());
         }
-        let len = self.estimated_len();
+        let len = self.len_by_bits(self.ones());
         if len.is_infinite() {
             return 1.0;
         }
@@ -363,15 +378,28 @@ impl Blocked {
     /// # Errors
     /// [`Mismatch`] names the first difference; then nothing has changed.
     pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.combine(other, |ours, theirs| ours | theirs)
+        self.combine(other, |ours, theirs| ours | theirs)?;
+        self.intersection = Intersection::of_union(self.intersection, other.intersection);
+        Ok(())
     }
 
-    /// Intersection: afterwards this filter still holds every key that is in both.
+    /// Intersection: afterwards this filter still holds every key that is in both. Its rate is for keys that are in neither: a
+    /// key of one filter alone is admitted as often as the other filter admits an absent one.
     ///
     /// # Errors
     /// [`Mismatch`] names the first difference; then nothing has changed.
     pub fn intersect(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.combine(other, |ours, theirs| ours & theirs)
+        self.must_match(other)?;
+        let (ours, theirs) = (self.words.as_slice(), other.words.as_slice());
+        let union: u64 =
+            ours.iter().zip(theirs).map(|(one, other)| u64::from((one | other).count_ones())).sum();
+        let common = match (self.intersection, other.intersection) {
+            (None, None) => (self.estimated_len() + other.estimated_len() - self.len_by_bits(union)).max(0.0),
+            _ => f64::NAN,
+        };
+        self.combine(other, |ours, theirs| ours & theirs)?;
+        self.intersection = Some(Intersection::of(common, self.ones()));
+        Ok(())
     }
 
     fn combine(&mut self, other: &Self, bits: impl Fn(u64, u64) -> u64) -> Result<(), Mismatch> {
@@ -455,9 +483,10 @@ impl Blocked {
         }
         let fpr = blocked_rate((shape, capacity, blocks));
         let size = BlockedSize { capacity, blocks, shape, fpr_asked, fpr };
-        let (paths, inserted) = (Paths::default(), frame.header.inserted);
-        let single = simd::single(paths, size.shape);
-        Ok(Self { words, size, hashing, paths, inserted, ones, single })
+        let (paths, single) = (Paths::default(), simd::single(Paths::default(), size.shape));
+        let Header { inserted, intersection, .. } = frame.header;
+        let intersection = Intersection::read(intersection, ones.unwrap_or_else(|| words.count_ones()));
+        Ok(Self { words, size, hashing, paths, inserted, ones, intersection, single })
     }
 }
 
@@ -535,6 +564,7 @@ impl AnyFilter for Blocked {
             fill: self.fill(),
             fpr_asked: self.size.fpr_asked,
             fpr_now: self.fpr(),
+            fpr_interval: None,
             fpr_at_capacity: self.size.fpr,
             guarantee: Guarantee::NoFalseNegatives,
         }
@@ -543,7 +573,9 @@ impl AnyFilter for Blocked {
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {
         let BlockedSize { capacity, blocks, shape, fpr_asked, .. } = self.size;
         out.probing(probing(shape));
-        out.counts(self.inserted, self.ones());
+        let ones = self.ones();
+        out.counts(self.inserted, ones);
+        out.intersection(Intersection::stored(self.intersection, ones));
         out.params().u64(blocks).u32(small(shape.bits())).u32(shape.probes()).u64(capacity).f64(fpr_asked);
         out.words(&self.words);
     }
@@ -737,8 +769,8 @@ impl AtomicBlocked {
     pub fn into_blocked(self) -> Blocked {
         let inserted = Some(self.inserted.into_inner());
         let (size, hashing, paths) = (self.size, self.hashing, self.paths);
-        let single = simd::single(paths, size.shape);
-        Blocked { words: self.words.into(), size, hashing, paths, inserted, ones: None, single }
+        let (words, single) = (self.words.into(), simd::single(paths, size.shape));
+        Blocked { words, size, hashing, paths, inserted, ones: None, intersection: None, single }
     }
 }
 

@@ -47,12 +47,14 @@ use crate::bits::{
 use crate::error::{DecodeError, Error, FoldError, Full, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::intersection::Intersection;
 use crate::math;
 #[cfg(feature = "std")]
 use crate::narrow::low_u32;
 use crate::narrow::{index, whole};
 use crate::paths::Paths;
 use crate::probing::{Positions, Probing, positions};
+use crate::rates::{self, Rate};
 use crate::simd::prefetch;
 use crate::simd::probes::{self, Single};
 use crate::spec::{BloomSize, DEFAULT_FPR, MAX_BITS, MIN_FPR, Plan, Spec};
@@ -117,6 +119,8 @@ pub struct Bloom {
     /// Set bits, if they are known: batches count what they set, single inserts do not, and then they are counted
     /// when somebody asks.
     ones: Option<u64>,
+    /// What is known of its keys, if it is an intersection.
+    intersection: Option<Intersection>,
     /// For keys that come one by one.
     single: Single,
     paths: Paths,
@@ -183,8 +187,9 @@ impl Bloom {
         inserted: Option<u64>,
         ones: Option<u64>,
     ) -> Self {
-        let paths = Paths::default();
-        Self { words, size, hashing, inserted, ones, single: Single::of(size.probes, paths), paths }
+        let (intersection, paths) = (None, Paths::default());
+        let single = Single::of(size.probes, paths);
+        Self { words, size, hashing, inserted, ones, intersection, single, paths }
     }
 
     /// Inserts a key.
@@ -414,6 +419,7 @@ impl Bloom {
         self.words.as_mut_slice().fill(0);
         self.ones = Some(0);
         self.inserted = Some(0);
+        self.intersection = None;
     }
 
     /// The number of bits.
@@ -458,10 +464,15 @@ impl Bloom {
 
     /// How many different keys are probably in; infinite when every bit is set. Counts the set bits if keys were
     /// inserted one by one since somebody last knew them. Too many after a merge
-    /// of different sizes, where one key has set several neighbours.
+    /// of different sizes, where one key has set several neighbours. Of an intersection it is the number of common keys that
+    /// was estimated when it was made; not a number if that is unknown, or if the intersection was changed afterwards.
     #[must_use]
     pub fn estimated_len(&self) -> f64 {
-        math::estimated_len(self.size.bits, self.ones(), self.size.probes)
+        let ones = self.ones();
+        match self.intersection {
+            Some(intersection) => intersection.len(ones),
+            None => math::estimated_len(self.size.bits, ones, self.size.probes),
+        }
     }
 
     /// The share of the bits that are set.
@@ -473,7 +484,14 @@ impl Bloom {
     /// The false-positive rate of the filter as it is, from its fill.
     #[must_use]
     pub fn fpr(&self) -> f64 {
-        math::fpr_from_fill(self.fill(), self.size.probes)
+        self.rate().value
+    }
+
+    fn rate(&self) -> Rate {
+        let words = self.words.as_slice();
+        rates::scaled(self.size.bits, self.size.probes, self.ones(), |place| {
+            words[(place / 64) as usize] >> (place % 64) & 1 == 1
+        })
     }
 
     /// The false-positive rate with as many keys as it was made for.
@@ -521,8 +539,11 @@ impl Bloom {
     /// [`Mismatch`] if they hash differently, or there is no memory for both results; then nothing has
     /// changed.
     pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        let intersection = Intersection::of_union(self.intersection, other.intersection);
         if self.must_match(other).is_ok() {
-            return self.combine(other, |ours, theirs| ours | theirs);
+            self.combine(other, |ours, theirs| ours | theirs)?;
+            self.intersection = intersection;
+            return Ok(());
         }
         self.hashing.must_equal(&other.hashing)?;
         let (small, large) =
@@ -550,6 +571,7 @@ impl Bloom {
         (self.size, self.ones) = (BloomSize { capacity, bits, probes, fpr_asked, fpr }, Some(ones));
         self.single = Single::of(probes, self.paths);
         self.inserted = None;
+        self.intersection = intersection;
         Ok(())
     }
 
@@ -595,7 +617,9 @@ impl Bloom {
         let capacity = fits.clamp(1, capacity.max(1));
         let fpr = math::bloom_fpr_of_any_size(bits, capacity, probes);
         let (size, ones) = (BloomSize { capacity, bits, probes, fpr_asked, fpr }, words.count_ones());
-        Ok(Self::of(words, size, self.hashing, self.inserted, Some(ones)).taking(self.paths))
+        let intersection = self.intersection.map(|intersection| intersection.moved(self.ones(), ones));
+        let folded = Self::of(words, size, self.hashing, self.inserted, Some(ones));
+        Ok(Self { intersection, ..folded }.taking(self.paths))
     }
 
     /// The smallest [fold](Bloom::fold) whose rate is at most this, from its own fill and with one key at
@@ -635,10 +659,19 @@ impl Bloom {
     /// Intersection: afterwards this filter still holds every key that is in both. Its rate is at
     /// most the lower of the two, and at least that of a fresh filter of the common keys.
     ///
+    /// That is the rate for keys that are in neither. A key of one filter alone has its bits there, and is admitted as often
+    /// as the other filter admits an absent one.
+    ///
     /// # Errors
     /// [`Mismatch`] names the first difference; then nothing has changed.
     pub fn intersect(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.combine(other, |ours, theirs| ours & theirs)
+        let common = match (self.intersection, other.intersection) {
+            (None, None) => self.estimated_intersection_len(other)?,
+            _ => f64::NAN,
+        };
+        self.combine(other, |ours, theirs| ours & theirs)?;
+        self.intersection = Some(Intersection::of(common, self.ones()));
+        Ok(())
     }
 
     fn combine(&mut self, other: &Self, bits: impl Fn(u64, u64) -> u64) -> Result<(), Mismatch> {
@@ -751,7 +784,8 @@ impl Bloom {
         };
         let fpr = math::bloom_fpr_of_any_size(bits, capacity, probes);
         let size = BloomSize { capacity, bits, probes, fpr_asked, fpr };
-        Ok(Self::of(words, size, hashing, frame.header.inserted, Some(ones)))
+        let intersection = Intersection::read(frame.header.intersection, ones);
+        Ok(Self { intersection, ..Self::of(words, size, hashing, frame.header.inserted, Some(ones)) })
     }
 }
 
@@ -887,6 +921,7 @@ impl AnyFilter for Bloom {
     }
 
     fn report(&self) -> Report {
+        let rate = self.rate();
         let estimated_len = self.estimated_len();
         Report {
             capacity: self.size.capacity,
@@ -896,7 +931,8 @@ impl AnyFilter for Bloom {
             probes: Some(self.size.probes),
             fill: self.fill(),
             fpr_asked: self.size.fpr_asked,
-            fpr_now: self.fpr(),
+            fpr_now: rate.value,
+            fpr_interval: rate.interval(),
             fpr_at_capacity: self.size.fpr,
             guarantee: Guarantee::NoFalseNegatives,
         }
@@ -904,7 +940,9 @@ impl AnyFilter for Bloom {
 
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {
         out.probing(Probing::Scaled);
-        out.counts(self.inserted, self.ones());
+        let ones = self.ones();
+        out.counts(self.inserted, ones);
+        out.intersection(Intersection::stored(self.intersection, ones));
         let BloomSize { capacity, bits, probes, fpr_asked, .. } = self.size;
         out.params().u64(bits).u32(probes).u32(0).u64(capacity).f64(fpr_asked);
         out.words(&self.words);
@@ -994,6 +1032,7 @@ pub struct AtomicBloom {
     /// Insert calls, and whether they are known at all.
     inserted: AtomicU64,
     counted: bool,
+    intersection: Option<Intersection>,
     paths: Paths,
 }
 
@@ -1013,7 +1052,8 @@ impl AtomicBloom {
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
         let (size, hashing) = (spec.bloom()?, spec.hashed()?);
         let words = AtomicWords::zeroed(words_for(size.bits))?;
-        Ok(Self { words, size, hashing, inserted: AtomicU64::new(0), counted: true, paths: spec.paths })
+        let (inserted, intersection, paths) = (AtomicU64::new(0), None, spec.paths);
+        Ok(Self { words, size, hashing, inserted, counted: true, intersection, paths })
     }
 
     /// Inserts a key.
@@ -1065,15 +1105,16 @@ impl AtomicBloom {
     #[must_use]
     pub fn into_bloom(self) -> Bloom {
         let inserted = self.counted.then(|| self.inserted.into_inner());
-        Bloom::of(self.words.into(), self.size, self.hashing, inserted, None).taking(self.paths)
+        let bloom = Bloom::of(self.words.into(), self.size, self.hashing, inserted, None);
+        Bloom { intersection: self.intersection, ..bloom }.taking(self.paths)
     }
 }
 
 impl From<Bloom> for AtomicBloom {
     fn from(bloom: Bloom) -> Self {
-        let Bloom { words, size, hashing, inserted, paths, .. } = bloom;
-        let counted = inserted.is_some();
-        Self { words: words.into(), size, hashing, inserted: inserted.unwrap_or(0).into(), counted, paths }
+        let Bloom { words, size, hashing, inserted, intersection, paths, .. } = bloom;
+        let (words, counted, inserted) = (words.into(), inserted.is_some(), inserted.unwrap_or(0).into());
+        Self { words, size, hashing, inserted, counted, intersection, paths }
     }
 }
 

@@ -60,8 +60,9 @@ use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
 use crate::paths::Paths;
 use crate::probing::{Probing, positions, with_distinct};
+use crate::rates::{self, Rate};
 use crate::spec::{CountingSize, MAX_BITS, MAX_CAPACITY, Plan, Spec};
-use crate::traits::{Count, Filter, Insert, Insertion, Merge, Remove};
+use crate::traits::{Count, Filter, Insert, Insertion, Merge, Removal, Remove};
 use crate::wire::{Fields, Frame, Summing, Writer};
 
 /// The family `counting`.
@@ -151,24 +152,25 @@ impl Counting {
         self.put(digest)
     }
 
-    /// Removes a key, once if it is in several times. `false`: it was certainly not in, and nothing has changed.
+    /// Removes a key, once if it is in several times. A key whose counters are all saturated is
+    /// [stuck](Removal::Stuck): nobody knows how often it is in.
     ///
     /// A key that was never inserted must not be removed: if all of its counters are above 0 by chance, others
     /// lose theirs.
     ///
     /// ```
-    /// use mayhap::Counting;
+    /// use mayhap::{Counting, Removal};
     ///
     /// let mut set = Counting::new(100, 0.01)?;
     /// set.insert("twice");
     /// set.insert("twice");
-    /// assert!(set.remove("twice") && set.contains("twice"));
-    /// assert!(set.remove("twice") && !set.contains("twice"));
-    /// assert!(!set.remove("twice"));
+    /// assert!(set.remove("twice").is_removed() && set.contains("twice"));
+    /// assert!(set.remove("twice").is_removed() && !set.contains("twice"));
+    /// assert_eq!(set.remove("twice"), Removal::Absent);
     /// # Ok::<(), mayhap::Error>(())
     /// ```
     #[inline]
-    pub fn remove(&mut self, key: impl Key) -> bool {
+    pub fn remove(&mut self, key: impl Key) -> Removal {
         let digest = self.hashing.digest_of(key);
         self.remove_digest(digest)
     }
@@ -214,9 +216,9 @@ impl Counting {
         self.put_all(keys, |keys, digests| K::digests(keys, &hashing, digests), |_| {});
     }
 
-    /// Removes many keys, several at a time in flight; appends `false` for each that was certainly not in. What
+    /// Removes many keys, several at a time in flight; appends one outcome each. What
     /// [`remove`](Counting::remove) says of absent keys holds here.
-    pub fn remove_all<K: Key>(&mut self, keys: &[K], removed: &mut Vec<bool>) {
+    pub fn remove_all<K: Key>(&mut self, keys: &[K], removed: &mut Vec<Removal>) {
         let hashing = self.hashing;
         self.take_all(keys, |keys, digests| K::digests(keys, &hashing, digests), removed);
     }
@@ -257,21 +259,13 @@ impl Counting {
     }
 
     #[inline(always)]
-    fn take_all<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), removed: &mut Vec<bool>) {
+    fn take_all<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), removed: &mut Vec<Removal>) {
         let (size, mut emptied) = (self.size, 0);
         removed.reserve(keys.len());
-        write_ahead(
-            self.paths,
-            self.counters.view_mut(),
-            (size.cells, size.probes),
-            keys,
-            hash,
-            |counters, digest| {
-                let lowered = lower(counters, digest, &size);
-                emptied += lowered.unwrap_or(0);
-                removed.push(lowered.is_some());
-            },
-        );
+        let (paths, places) = (self.paths, (size.cells, size.probes));
+        write_ahead(paths, self.counters.view_mut(), places, keys, hash, |counters, digest| {
+            removed.push(lower(counters, digest, &size, &mut emptied));
+        });
         self.lost(emptied);
     }
 
@@ -372,7 +366,12 @@ impl Counting {
     /// The false-positive rate of the filter as it is, from its fill.
     #[must_use]
     pub fn fpr(&self) -> f64 {
-        math::fpr_from_fill(self.fill(), self.size.probes)
+        self.rate().value
+    }
+
+    fn rate(&self) -> Rate {
+        let counters = self.counters.view();
+        rates::scaled(self.size.cells, self.size.probes, self.occupied, |place| !counters.is_zero(place))
     }
 
     /// The false-positive rate with as many keys as it was made for.
@@ -501,15 +500,26 @@ fn raise(counters: &mut CountersMut<'_>, digest: Digest, size: &CountingSize) ->
     })
 }
 
-/// Lowers the counters of a key, and says how many of them are 0 now; `None` if one was, so that nothing has changed.
+/// Lowers the counters of a key, and adds those that are 0 now to `emptied`.
 #[inline(always)]
-fn lower(counters: &mut CountersMut<'_>, digest: Digest, size: &CountingSize) -> Option<u64> {
+fn lower(counters: &mut CountersMut<'_>, digest: Digest, size: &CountingSize, emptied: &mut u64) -> Removal {
     with_distinct(digest, size.probes, size.cells, |places| {
         // All are looked at before one is changed.
         if places.iter().any(|&place| counters.view().is_zero(place)) {
-            return None;
+            return Removal::Absent;
         }
-        Some(places.iter().map(|&place| u64::from(counters.subtract(place, 1) == 0)).sum())
+        // One that is at its top stays there. If all are, nothing can be told from them any more.
+        let top = Width::Fixed(size.counter_bits).max();
+        let (mut outcome, mut empty) = (Removal::Stuck, 0);
+        for &place in places {
+            let left = counters.subtract(place, 1);
+            empty += u64::from(left == 0);
+            if left < top {
+                outcome = Removal::Removed;
+            }
+        }
+        *emptied += empty;
+        outcome
     })
 }
 
@@ -580,14 +590,15 @@ impl Insert for Counting {
 }
 
 impl Remove for Counting {
-    fn remove_digest(&mut self, digest: Digest) -> bool {
-        let emptied = lower(&mut self.counters.view_mut(), digest, &self.size);
-        self.lost(emptied.unwrap_or(0));
-        emptied.is_some()
+    fn remove_digest(&mut self, digest: Digest) -> Removal {
+        let mut emptied = 0;
+        let outcome = lower(&mut self.counters.view_mut(), digest, &self.size, &mut emptied);
+        self.lost(emptied);
+        outcome
     }
 
-    fn remove_batch(&mut self, digests: &[Digest], removed: &mut Vec<bool>) {
-        self.take_all(digests, copy, removed);
+    fn remove_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Removal>) {
+        self.take_all(digests, copy, outcomes);
     }
 }
 
@@ -623,6 +634,7 @@ impl AnyFilter for Counting {
     }
 
     fn report(&self) -> Report {
+        let rate = self.rate();
         let estimated_len = self.estimated_len();
         Report {
             capacity: self.size.capacity,
@@ -632,7 +644,8 @@ impl AnyFilter for Counting {
             probes: Some(self.size.probes),
             fill: self.fill(),
             fpr_asked: self.size.fpr_asked,
-            fpr_now: self.fpr(),
+            fpr_now: rate.value,
+            fpr_interval: rate.interval(),
             fpr_at_capacity: self.size.fpr,
             guarantee: Guarantee::NoFalseNegativesIfDeletesValid,
         }

@@ -62,8 +62,11 @@ use crate::narrow::{index, small_len};
 use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
 use crate::spec::{CuckooSize, Layout, MAX_BITS, Plan, Spec, cuckoo_widths};
-use crate::traits::{Count, Filter, Insert, Insertion, Merge, Remove};
+use crate::traits::{Count, Filter, Insert, Insertion, Merge, Removal, Remove};
 use crate::wire::{Fields, Frame, Summing, Writer};
+
+/// Up to so many buckets are looked at to find the rate: that takes 2 ms at the most.
+const LOOKED_AT_BUCKETS: u64 = 1 << 12;
 
 /// The family `cuckoo`.
 pub static FAMILY: Family = Family {
@@ -301,14 +304,14 @@ impl Cuckoo {
         self.has(self.hashing.half_of(key))
     }
 
-    /// Removes one copy of a key. `false`: it was certainly not in, and nothing has changed.
+    /// Removes one copy of a key. No key is ever [stuck](Removal::Stuck): there are no counters.
     ///
     /// A key that was never inserted must not be removed: with about the false-positive rate another key that is in
     /// vanishes in its place.
     #[inline]
-    pub fn remove(&mut self, key: impl Key) -> bool {
+    pub fn remove(&mut self, key: impl Key) -> Removal {
         let half = self.hashing.half_of(key);
-        self.take(half)
+        Removal::removed_if(self.take(half))
     }
 
     /// How often a key is in: at least as often as it was inserted and not removed, at most 8 times.
@@ -332,9 +335,9 @@ impl Cuckoo {
         self.fill(keys, |keys, halves| K::halves(keys, &hashing, halves), |_| {})
     }
 
-    /// Removes one copy of each of many keys, several at a time in flight; appends `false` for each that was certainly not
-    /// in. What [`remove`](Cuckoo::remove) says of absent keys holds here.
-    pub fn remove_all<K: Key>(&mut self, keys: &[K], removed: &mut Vec<bool>) {
+    /// Removes one copy of each of many keys, several at a time in flight; appends one outcome each.
+    /// What [`remove`](Cuckoo::remove) says of absent keys holds here.
+    pub fn remove_all<K: Key>(&mut self, keys: &[K], removed: &mut Vec<Removal>) {
         let hashing = self.hashing;
         self.drop_all(keys, |keys, halves| K::halves(keys, &hashing, halves), removed);
     }
@@ -450,7 +453,7 @@ impl Cuckoo {
     }
 
     #[inline(always)]
-    fn drop_all<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [u64]), removed: &mut Vec<bool>) {
+    fn drop_all<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [u64]), removed: &mut Vec<Removal>) {
         let (shape, packing, start) = (self.shape, self.packing, removed.len());
         let words = self.words.as_mut_slice();
         match &packing {
@@ -459,7 +462,7 @@ impl Cuckoo {
             Packing::Wide(buckets) => take_all(shape, buckets, words, keys, hash, removed),
             Packing::WideSorted(buckets) => take_all(shape, buckets, words, keys, hash, removed),
         }
-        let taken = removed[start..].iter().filter(|&&removed| removed).count();
+        let taken = removed[start..].iter().filter(|removed| removed.is_removed()).count();
         self.used = self.used.saturating_sub(taken as u64);
     }
 
@@ -576,10 +579,24 @@ impl Cuckoo {
         self.inserted
     }
 
-    /// The false-positive rate of the filter as it is.
+    /// The false-positive rate of the filter as it is: of a small one from its fingerprints, of a large one from how many there
+    /// are.
     #[must_use]
     pub fn fpr(&self) -> f64 {
-        rate(self.size.width, self.size.buckets, self.used)
+        if self.size.buckets > LOOKED_AT_BUCKETS {
+            return rate(self.size.width, self.size.buckets, self.used);
+        }
+        // A key is admitted if its fingerprint is in one of its buckets, each of which may be its first.
+        let mut admitted = Vec::new();
+        for bucket in 0..self.size.buckets {
+            for fingerprint in self.slots_of(bucket).into_iter().filter(|&fingerprint| fingerprint > 0) {
+                admitted.push((bucket, fingerprint));
+                admitted.push((self.shape.other(bucket, fingerprint), fingerprint));
+            }
+        }
+        admitted.sort_unstable();
+        admitted.dedup();
+        admitted.len() as f64 / (self.size.buckets as f64 * self.shape.fingerprints as f64)
     }
 
     /// The false-positive rate with as many keys as it was made for.
@@ -863,15 +880,15 @@ fn take_all<L: Lanes, const SORTED: bool, K>(
     mut words: &mut [u64],
     keys: &[K],
     hash: impl Fn(&[K], &mut [u64]),
-    removed: &mut Vec<bool>,
+    removed: &mut Vec<Removal>,
 ) {
     let start = removed.len();
-    removed.resize(start + keys.len(), false);
+    removed.resize(start + keys.len(), Removal::Absent);
     let mut left = &mut removed[start..];
     in_flight(&mut words, shape, buckets, keys, hash, |words, places| {
         let removed = left.split_off_mut(..places.len()).expect("one answer per key");
         for (removed, &place) in removed.iter_mut().zip(places) {
-            *removed = take_from(buckets, words, place);
+            *removed = Removal::removed_if(take_from(buckets, words, place));
         }
     });
 }
@@ -1091,12 +1108,12 @@ impl Insert for Cuckoo {
 }
 
 impl Remove for Cuckoo {
-    fn remove_digest(&mut self, digest: Digest) -> bool {
-        self.take(digest.a)
+    fn remove_digest(&mut self, digest: Digest) -> Removal {
+        Removal::removed_if(self.take(digest.a))
     }
 
-    fn remove_batch(&mut self, digests: &[Digest], removed: &mut Vec<bool>) {
-        self.drop_all(digests, first_halves, removed);
+    fn remove_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Removal>) {
+        self.drop_all(digests, first_halves, outcomes);
     }
 }
 
@@ -1140,6 +1157,7 @@ impl AnyFilter for Cuckoo {
             fill: self.slots().load(),
             fpr_asked: self.size.fpr_asked,
             fpr_now: self.fpr(),
+            fpr_interval: None,
             fpr_at_capacity: self.size.fpr,
             guarantee: Guarantee::NoFalseNegativesIfDeletesValid,
         }

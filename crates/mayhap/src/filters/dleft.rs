@@ -67,7 +67,7 @@ use crate::narrow::{index, small_len};
 use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
 use crate::spec::{DLEFT_COUNTER_BITS, DLEFT_REMAINDER_BITS, DleftSize, MAX_BITS, Plan, Spec};
-use crate::traits::{Count, Filter, Insert, Insertion, Merge, Remove};
+use crate::traits::{Count, Filter, Insert, Insertion, Merge, Removal, Remove};
 use crate::wire::{Fields, Frame, Summing, Verify, Writer};
 
 /// The family `dleft`.
@@ -236,6 +236,15 @@ impl FourPlaces {
     }
 }
 
+/// What came of taking a fingerprint out that was in so often, if at all.
+fn outcome(before: Option<u64>, size: &DleftSize) -> Removal {
+    match before {
+        None => Removal::Absent,
+        Some(count) if count >= shape(size).max() => Removal::Stuck,
+        Some(_) => Removal::Removed,
+    }
+}
+
 /// What putting a fingerprint in has changed.
 #[derive(Clone, Copy, Debug)]
 struct Change {
@@ -297,12 +306,13 @@ impl Dleft {
         self.insert_digest(digest)
     }
 
-    /// Removes a key, once if it is in several times. `false`: it was certainly not in, and nothing has changed.
+    /// Removes a key, once if it is in several times. A key whose counter is saturated is [stuck](Removal::Stuck): nobody
+    /// knows how often it is in.
     ///
     /// A key that was never inserted must not be removed: if it has the fingerprint of another by chance, that one
     /// goes.
     #[inline]
-    pub fn remove(&mut self, key: impl Key) -> bool {
+    pub fn remove(&mut self, key: impl Key) -> Removal {
         let digest = self.hashing.digest_of(key);
         self.remove_digest(digest)
     }
@@ -342,9 +352,9 @@ impl Dleft {
         self.put_all(keys, |keys, digests| K::digests(keys, &hashing, digests), |_| {})
     }
 
-    /// Removes many keys, several at a time in flight; appends `false` for each that was certainly not in. What
+    /// Removes many keys, several at a time in flight; appends one outcome each. What
     /// [`remove`](Dleft::remove) says of absent keys holds here.
-    pub fn remove_all<K: Key>(&mut self, keys: &[K], removed: &mut Vec<bool>) {
+    pub fn remove_all<K: Key>(&mut self, keys: &[K], removed: &mut Vec<Removal>) {
         let hashing = self.hashing;
         self.take_all(keys, |keys, digests| K::digests(keys, &hashing, digests), removed);
     }
@@ -415,7 +425,7 @@ impl Dleft {
     }
 
     #[inline(always)]
-    fn take_all<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), removed: &mut Vec<bool>) {
+    fn take_all<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), removed: &mut Vec<Removal>) {
         let (mut cells, size) = (self.cells.view_mut(), self.size);
         let far = self.paths.is_far(8 * cells.view().words(), PREFETCH_FROM_BYTES);
         let mut emptied = 0;
@@ -425,7 +435,7 @@ impl Dleft {
             for places in places {
                 let before = places.take(cells);
                 emptied += u64::from(before == Some(1));
-                removed.push(before.is_some());
+                removed.push(outcome(before, &size));
             }
         });
         self.lost(emptied);
@@ -736,15 +746,15 @@ impl Insert for Dleft {
 }
 
 impl Remove for Dleft {
-    fn remove_digest(&mut self, digest: Digest) -> bool {
+    fn remove_digest(&mut self, digest: Digest) -> Removal {
         let places = Fingerprint::new(digest, &self.size).places(&self.size);
         let before = places.take(&mut self.cells.view_mut());
         self.lost(u64::from(before == Some(1)));
-        before.is_some()
+        outcome(before, &self.size)
     }
 
-    fn remove_batch(&mut self, digests: &[Digest], removed: &mut Vec<bool>) {
-        self.take_all(digests, copy, removed);
+    fn remove_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Removal>) {
+        self.take_all(digests, copy, outcomes);
     }
 }
 
@@ -790,6 +800,7 @@ impl AnyFilter for Dleft {
             fill: self.fill(),
             fpr_asked: self.size.fpr_asked,
             fpr_now: self.fpr(),
+            fpr_interval: None,
             fpr_at_capacity: self.size.fpr,
             guarantee: Guarantee::NoFalseNegativesIfDeletesValid,
         }

@@ -44,7 +44,7 @@ use crate::hash::{Digest, Hashing, Key};
 use crate::narrow::index;
 use crate::probing::{Probing, reduce};
 use crate::spec::{MAX_BITS, Plan, Spec};
-use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, Remove, Subtract};
+use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, Removal, Remove, Subtract};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `exact`.
@@ -189,7 +189,7 @@ impl Exact {
     }
 
     /// Removes a key, and says whether it was in.
-    pub fn remove(&mut self, key: impl Key) -> bool {
+    pub fn remove(&mut self, key: impl Key) -> Removal {
         let digest = self.hashing.digest_of(key);
         self.remove_digest(digest)
     }
@@ -360,8 +360,10 @@ impl Insert for Exact {
 }
 
 impl Remove for Exact {
-    fn remove_digest(&mut self, digest: Digest) -> bool {
-        self.added.remove(&digest) || (find(self.sorted.as_slice(), digest) && self.removed.insert(digest))
+    fn remove_digest(&mut self, digest: Digest) -> Removal {
+        let was_in = self.added.remove(&digest)
+            || (find(self.sorted.as_slice(), digest) && self.removed.insert(digest));
+        Removal::removed_if(was_in)
     }
 }
 
@@ -400,6 +402,7 @@ impl AnyFilter for Exact {
             fill: if len == 0 { 0.0 } else { 1.0 },
             fpr_asked: 0.0,
             fpr_now: len as f64 * COLLISION,
+            fpr_interval: None,
             fpr_at_capacity: capacity as f64 * COLLISION,
             guarantee: Guarantee::Exact,
         }

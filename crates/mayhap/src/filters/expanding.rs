@@ -73,7 +73,7 @@ use crate::spec::{
     EXPANDING_CAPACITY, EXPANDING_DOUBLINGS, EXPANDING_MOST_DOUBLINGS, EXPANDING_WIDTHS, ExpandingSize,
     MAX_BITS, Plan, Spec,
 };
-use crate::traits::{Filter, Insert, Insertion, Merge, Remove};
+use crate::traits::{Filter, Insert, Insertion, Merge, Removal, Remove};
 use crate::wire::{Fields, Frame, Summing, Writer};
 
 /// The family `expanding`.
@@ -393,12 +393,13 @@ impl Expanding {
         self.has(self.hashing.digest_of(key))
     }
 
-    /// Removes one copy of a key. `false`: it was certainly not in, and nothing has changed.
+    /// Removes one copy of a key. A key that was inserted eight times is [stuck](Removal::Stuck): nobody knows how often it
+    /// is in.
     ///
     /// A key that was never inserted must not be removed: with about the false-positive rate another key that is in
     /// vanishes in its place.
     #[inline]
-    pub fn remove(&mut self, key: impl Key) -> bool {
+    pub fn remove(&mut self, key: impl Key) -> Removal {
         let digest = self.hashing.digest_of(key);
         self.take(digest)
     }
@@ -481,12 +482,12 @@ impl Expanding {
         self.fill::<true, _>(digests, of_digests, |outcome| outcomes.push(outcome))
     }
 
-    /// Removes one copy of each of many keys, several at a time in flight; appends `false` for each that was certainly not
-    /// in. What [`remove`](Expanding::remove) says of absent keys holds here.
-    pub fn remove_all<K: Key>(&mut self, keys: &[K], removed: &mut Vec<bool>) {
+    /// Removes one copy of each of many keys, several at a time in flight; appends one outcome each.
+    /// What [`remove`](Expanding::remove) says of absent keys holds here.
+    pub fn remove_all<K: Key>(&mut self, keys: &[K], removed: &mut Vec<Removal>) {
         let place = of_keys(self.hashing);
         if self.must_be_whole().is_err() {
-            removed.resize(removed.len() + keys.len(), false);
+            removed.resize(removed.len() + keys.len(), Removal::Absent);
             return;
         }
         let placing = self.placing;
@@ -533,21 +534,24 @@ impl Expanding {
         self.used += stored;
     }
 
-    fn take(&mut self, digest: Digest) -> bool {
+    fn take(&mut self, digest: Digest) -> Removal {
         let place = self.placing.digest(digest);
-        self.must_be_whole().is_ok() && self.take_at(place)
+        if self.must_be_whole().is_err() {
+            return Removal::Absent;
+        }
+        self.take_at(place)
     }
 
-    fn take_at(&mut self, place: Place) -> bool {
+    fn take_at(&mut self, place: Place) -> Removal {
         let (runs, words) = (self.placing.runs, self.words.as_mut_slice());
         match with_ranks(self.paths, Take { runs, words, place }) {
-            Taken::None => false,
-            Taken::Stays => true,
+            Taken::None => Removal::Absent,
+            Taken::Stays => Removal::Stuck,
             Taken::One { age } => {
                 self.ages[age as usize] -= 1;
                 self.used -= 1;
                 self.copies = self.copies.min(self.ages[self.placing.shape.width as usize]);
-                true
+                Removal::Removed
             }
         }
     }
@@ -1264,7 +1268,7 @@ impl Insert for Expanding {
 }
 
 impl Remove for Expanding {
-    fn remove_digest(&mut self, digest: Digest) -> bool {
+    fn remove_digest(&mut self, digest: Digest) -> Removal {
         self.take(digest)
     }
 }
@@ -1303,6 +1307,7 @@ impl AnyFilter for Expanding {
             fill: self.slots().load(),
             fpr_asked: self.fpr_asked,
             fpr_now: self.fpr(),
+            fpr_interval: None,
             fpr_at_capacity: self.fpr_at_capacity(),
             guarantee: Guarantee::NoFalseNegativesIfDeletesValid,
         }

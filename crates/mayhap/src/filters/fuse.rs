@@ -53,6 +53,9 @@ use crate::spec::{FuseSize, Layout, MAX_BITS, Plan, Spec};
 use crate::traits::Filter;
 use crate::wire::{Fields, Frame, Summing, Writer};
 
+/// Up to so many pairs of values in all segments are compared to find the rate: that takes 3 ms at the most.
+const LOOKED_AT: u64 = 1 << 20;
+
 /// The family `fuse`.
 pub static FAMILY: Family = Family {
     id: 17,
@@ -300,10 +303,54 @@ impl Fuse {
         self.size.layout()
     }
 
-    /// The false-positive rate: that of the fingerprints, and that of half digests.
+    /// The false-positive rate: that of the fingerprints, and that of half digests. Of a small filter of the layout `compact`
+    /// it is computed from the slots.
     #[must_use]
     pub fn fpr(&self) -> f64 {
-        math::fuse_fpr(self.size.width, self.keys)
+        match &*self.shards {
+            [shard]
+                if self.size.ways == 4
+                    && self.keys > 0
+                    && LOOKED_AT >> (2 * shard.segment_log) >= shard.starts =>
+            {
+                self.share_that_fits(shard) + math::equal_halves(self.keys)
+            }
+            _ => math::fuse_fpr(self.size.width, self.keys),
+        }
+    }
+
+    /// The share of absent keys whose places give their fingerprint, in four ways.
+    ///
+    /// The places in the second and in the fourth segment are the bits of the hash whose exclusive or is the lowest bits of the
+    /// fingerprint. So these bits depend on the places, and in a few slots some fingerprints fit more often than others. The
+    /// other bits fit by chance.
+    fn share_that_fits(&self, shard: &Shard) -> f64 {
+        let width = u64::from(self.size.width);
+        let (slots, segment) =
+            (Slots { words: self.words.as_slice(), width: self.size.width }, 1 << shard.segment_log);
+        let low = (1 << shard.segment_log.min(width)) - 1;
+        // How often each value is found in a segment, all places of which are as likely.
+        let counts = |start: u64, way: u64, told: u64| {
+            let mut counts = alloc::vec![0.0; index(low) + 1];
+            for turned in 0..segment {
+                let place = (start + way * segment) ^ turned;
+                counts[index((slots.get(place + shard.offset) ^ (turned & told)) & low)] +=
+                    1.0 / segment as f64;
+            }
+            counts
+        };
+        let mut sum = 0.0;
+        for start in 0..shard.starts {
+            let [second, third, fourth] =
+                [(1, low), (2, 0), (3, low)].map(|(way, told)| counts(start, way, told));
+            let first = slots.get(start + shard.offset);
+            for (one, &chance) in (0..).zip(&second) {
+                for (two, &other) in (0..).zip(&third) {
+                    sum += chance * other * fourth[index((first ^ one ^ two) & low)];
+                }
+            }
+        }
+        sum / shard.starts as f64 * libm::scalbn(1.0, low.count_ones() as i32 - self.size.width as i32)
     }
 
     /// How keys are hashed.
@@ -816,6 +863,7 @@ impl AnyFilter for Fuse {
             fill: self.keys as f64 / slots_of(&self.shards, self.size.ways) as f64,
             fpr_asked: self.size.fpr_asked,
             fpr_now: fpr,
+            fpr_interval: None,
             fpr_at_capacity: self.size.fpr,
             guarantee: Guarantee::NoFalseNegatives,
         }

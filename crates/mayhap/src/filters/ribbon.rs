@@ -338,6 +338,7 @@ impl AnyFilter for Ribbon {
             fill: (self.keys as f64 / slots as f64).min(1.0),
             fpr_asked: self.size.fpr_asked,
             fpr_now: fpr,
+            fpr_interval: None,
             fpr_at_capacity: self.size.fpr,
             guarantee: Guarantee::NoFalseNegatives,
         }

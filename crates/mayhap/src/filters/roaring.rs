@@ -28,7 +28,7 @@ use crate::hash::{Digest, Hashing};
 use crate::narrow::whole;
 use crate::probing::Probing;
 use crate::spec::{Plan, Spec};
-use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, Remove, Subtract};
+use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, Removal, Remove, Subtract};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `roaring`.
@@ -160,8 +160,8 @@ impl Insert for RoaringSet {
 }
 
 impl Remove for RoaringSet {
-    fn remove_digest(&mut self, digest: Digest) -> bool {
-        digest.b == 0 && self.set.remove(digest.a)
+    fn remove_digest(&mut self, digest: Digest) -> Removal {
+        Removal::removed_if(digest.b == 0 && self.set.remove(digest.a))
     }
 }
 
@@ -205,6 +205,7 @@ impl AnyFilter for RoaringSet {
             fill: if len == 0 { 0.0 } else { 1.0 },
             fpr_asked: 0.0,
             fpr_now: 0.0,
+            fpr_interval: None,
             fpr_at_capacity: 0.0,
             guarantee: Guarantee::Exact,
         }

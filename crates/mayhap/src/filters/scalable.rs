@@ -54,6 +54,7 @@ use crate::math::{self, ProbesRule};
 use crate::narrow::{index, small_len};
 use crate::paths::Paths;
 use crate::probing::{PHI, Probing, positions};
+use crate::rates::{self, Rate};
 use crate::simd::prefetch;
 use crate::simd::probes::{self, Single};
 use crate::spec::{MAX_BITS, MAX_CAPACITY, MAX_GROWTH, Plan, ScalableSize, Spec, layer_bits};
@@ -168,7 +169,14 @@ impl Layer {
     fn report(&self) -> LayerReport {
         let Self { capacity, keys, bits, probes, .. } = *self;
         let fill = self.fill();
-        LayerReport { capacity, keys, bits, probes, fill, fpr_now: math::fpr_from_fill(fill, probes) }
+        LayerReport { capacity, keys, bits, probes, fill, fpr_now: self.rate().value }
+    }
+
+    fn rate(&self) -> Rate {
+        let words = self.words.as_slice();
+        rates::scaled(self.bits, self.probes, self.ones(), |place| {
+            words[(place / 64) as usize] >> (place % 64) & 1 == 1
+        })
     }
 
     /// Whether its bits mean the same as those of the other.
@@ -464,7 +472,11 @@ impl Scalable {
     /// The false-positive rate of the filter as it is, from the fills of its layers.
     #[must_use]
     pub fn fpr(&self) -> f64 {
-        math::compounded_fpr(self.layers.iter().map(|layer| layer.report().fpr_now))
+        self.rate().value
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::compounded(self.layers.iter().map(Layer::rate))
     }
 
     /// The false-positive rate when the layers that it has are full. With further ones it is at most the one asked for.
@@ -743,6 +755,7 @@ impl AnyFilter for Scalable {
     }
 
     fn report(&self) -> Report {
+        let rate = self.rate();
         let estimated_len = self.estimated_len();
         Report {
             capacity: self.capacity(),
@@ -752,7 +765,8 @@ impl AnyFilter for Scalable {
             probes: None,
             fill: self.fill(),
             fpr_asked: self.fpr_asked,
-            fpr_now: self.fpr(),
+            fpr_now: rate.value,
+            fpr_interval: rate.interval(),
             fpr_at_capacity: self.fpr_at_capacity(),
             guarantee: Guarantee::NoFalseNegatives,
         }

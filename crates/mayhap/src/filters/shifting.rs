@@ -58,12 +58,14 @@ use crate::bits::{
 use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::intersection::Intersection;
 use crate::math::{self, MAX_PROBES};
 use crate::narrow::index;
 use crate::paths::Paths;
 use crate::probing::{Probing, Walk, distinct, reduce};
+use crate::rates::{self, Rate};
 use crate::spec::{MAX_BITS, Plan, ShiftingSize, Spec, window_bits};
-use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, Remove};
+use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, Removal, Remove};
 use crate::wire::{Fields, Frame, Summing, Writer};
 
 /// The family `shifting`.
@@ -114,6 +116,8 @@ pub struct Shifting {
     paths: Paths,
     /// Insert calls; unknown after a merge.
     inserted: Option<u64>,
+    /// What is known of its keys, if it is an intersection.
+    intersection: Option<Intersection>,
 }
 
 /// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, hashing,
@@ -287,8 +291,8 @@ impl Shifting {
     pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
         let (size, hashing) = (spec.shifting()?, spec.hashed()?);
         let windows = Windows::zeroed(size.starts, size.counter_bits)?;
-        let paths = spec.paths;
-        Ok(Self { windows, size, shape: Shape::of(&size), hashing, paths, inserted: Some(0) })
+        let (shape, paths) = (Shape::of(&size), spec.paths);
+        Ok(Self { windows, size, shape, hashing, paths, inserted: Some(0), intersection: None })
     }
 
     /// Inserts a key, with counters once more if it is in.
@@ -298,14 +302,15 @@ impl Shifting {
         self.put(digest)
     }
 
-    /// Removes a key, once if it is in several times. `false`: it was certainly not in, and nothing has changed.
+    /// Removes a key, once if it is in several times. A key whose counters are all saturated is [stuck](Removal::Stuck):
+    /// nobody knows how often it is in.
     ///
     /// A key that was never inserted must not be removed: if all of its bits are set by chance, others lose theirs.
     ///
     /// # Errors
     /// [`Error::UnsupportedWithoutCounters`] if it has none.
     #[inline]
-    pub fn remove(&mut self, key: impl Key) -> Result<bool, Error> {
+    pub fn remove(&mut self, key: impl Key) -> Result<Removal, Error> {
         if self.size.counter_bits.is_none() {
             return Err(self.unsupported("remove"));
         }
@@ -396,6 +401,7 @@ impl Shifting {
     pub fn clear(&mut self) {
         self.windows.clear();
         self.inserted = Some(0);
+        self.intersection = None;
     }
 
     /// The bits of a key, those of one load together: a place, and the same distances beyond it for every place.
@@ -476,10 +482,19 @@ impl Shifting {
         self.inserted
     }
 
-    /// How many different keys are probably in; infinite when no bit is unset.
+    /// How many different keys are probably in; infinite when no bit is unset. Of an intersection it is the number of common
+    /// keys that was estimated when it was made; not a number if that is unknown, or if the intersection was changed
+    /// afterwards.
     #[must_use]
     pub fn estimated_len(&self) -> f64 {
-        math::estimated_len(self.windows.len(), self.windows.ones(), self.size.probes)
+        match self.intersection {
+            Some(intersection) => intersection.len(self.windows.ones()),
+            None => self.len_by_bits(self.windows.ones()),
+        }
+    }
+
+    fn len_by_bits(&self, ones: u64) -> f64 {
+        math::estimated_len(self.windows.len(), ones, self.size.probes)
     }
 
     /// The share of the bits that are set.
@@ -491,7 +506,27 @@ impl Shifting {
     /// The false-positive rate of the filter as it is, from its fill.
     #[must_use]
     pub fn fpr(&self) -> f64 {
-        math::shifting_fpr_from_unset(1.0 - self.fill(), self.size.probes, self.size.shifts)
+        self.rate().value
+    }
+
+    fn rate(&self) -> Rate {
+        let Shape { groups, shifts, segment, .. } = self.shape;
+        let masks = segment.pow(shifts);
+        if masks.saturating_mul(self.windows.starts() / 64) > rates::LOOKED_AT_WINDOWS {
+            return Rate::computed(math::shifting_fpr_from_unset(
+                1.0 - self.fill(),
+                self.size.probes,
+                shifts,
+            ));
+        }
+        let sum: f64 = (0..masks)
+            .map(|number| {
+                let offset = |shift: u32| u64::from(shift) * segment + number / segment.pow(shift) % segment;
+                let mask = (0..shifts).fold(1, |mask, shift| mask | 2 << offset(shift));
+                math::fpr_from_fill(self.windows.share_with(mask), groups)
+            })
+            .sum();
+        rates::sampled_if_tiny(self, self.windows.starts(), groups, sum / masks as f64)
     }
 
     /// The false-positive rate with as many keys as it was made for.
@@ -527,6 +562,7 @@ impl Shifting {
     /// [`Mismatch`] names the first difference; then nothing has changed.
     pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.must_match(other)?;
+        self.intersection = Intersection::of_union(self.intersection, other.intersection);
         self.windows.merge(&other.windows);
         self.inserted = None;
         if other.size.capacity > self.size.capacity {
@@ -537,7 +573,8 @@ impl Shifting {
     }
 
     /// Intersection: afterwards this filter still holds every key that was in both. Its rate is not above the lower one of
-    /// the two. Not for filters with counters: nobody knows which of the keys that raised one stay.
+    /// the two, for keys that are in neither: a key of one filter alone is admitted as often as the other filter admits an
+    /// absent one. Not for filters with counters: nobody knows which of the keys that raised one stay.
     ///
     /// # Errors
     /// [`Mismatch`] names the first difference; then nothing has changed. So do counters.
@@ -546,8 +583,16 @@ impl Shifting {
         if self.size.counter_bits.is_some() {
             return Err(self.unsupported("intersect"));
         }
+        let common = match (self.intersection, other.intersection) {
+            (None, None) => {
+                let union = self.len_by_bits(self.windows.ones_of_union(&other.windows));
+                (self.estimated_len() + other.estimated_len() - union).max(0.0)
+            }
+            _ => f64::NAN,
+        };
         self.windows.intersect(&other.windows);
         self.inserted = None;
+        self.intersection = Some(Intersection::of(common, self.windows.ones()));
         Ok(())
     }
 
@@ -594,8 +639,9 @@ impl Shifting {
         let fpr = math::shifting_fpr(starts, capacity as f64, probes, shifts);
         let counter_bits = claim.counter_bits;
         let size = ShiftingSize { capacity, starts, probes, shifts, counter_bits, fpr_asked, fpr };
-        let (paths, inserted) = (Paths::default(), frame.header.inserted);
-        Ok(Self { windows, size, shape: Shape::of(&size), hashing, paths, inserted })
+        let (shape, paths, inserted) = (Shape::of(&size), Paths::default(), frame.header.inserted);
+        let intersection = Intersection::read(frame.header.intersection, windows.ones());
+        Ok(Self { windows, size, shape, hashing, paths, inserted, intersection })
     }
 }
 
@@ -740,19 +786,18 @@ impl Insert for Shifting {
     }
 }
 
-/// Without counters nothing is ever removed, and the answer is always `false`: [`AnyFilter::as_remove`] does not offer it
+/// Without counters nothing is ever removed, and every key is absent: [`AnyFilter::as_remove`] does not offer it
 /// then, and [`Shifting::remove`] says so.
 impl Remove for Shifting {
-    fn remove_digest(&mut self, digest: Digest) -> bool {
+    fn remove_digest(&mut self, digest: Digest) -> Removal {
         if self.size.counter_bits.is_none() || !self.contains_digest(digest) {
-            return false;
+            return Removal::Absent;
         }
         let mut windows = self.windows.view_mut();
         self.shape.with_bits(digest, |places| {
             prefetch_counters(&windows, places);
-            places.iter().for_each(|&place| windows.lower(place));
-        });
-        true
+            if windows.lower_all(places) { Removal::Stuck } else { Removal::Removed }
+        })
     }
 }
 
@@ -783,6 +828,7 @@ impl AnyFilter for Shifting {
     }
 
     fn report(&self) -> Report {
+        let rate = self.rate();
         let estimated_len = self.estimated_len();
         Report {
             capacity: self.size.capacity,
@@ -792,7 +838,8 @@ impl AnyFilter for Shifting {
             probes: Some(self.size.probes),
             fill: self.fill(),
             fpr_asked: self.size.fpr_asked,
-            fpr_now: self.fpr(),
+            fpr_now: rate.value,
+            fpr_interval: rate.interval(),
             fpr_at_capacity: self.size.fpr,
             guarantee: if self.size.counter_bits.is_some() {
                 Guarantee::NoFalseNegativesIfDeletesValid
@@ -825,6 +872,7 @@ impl AnyFilter for Shifting {
         let ShiftingSize { capacity, starts, probes, shifts, counter_bits, fpr_asked, .. } = self.size;
         out.probing(Probing::Shifting);
         out.counts(self.inserted, self.windows.ones());
+        out.intersection(Intersection::stored(self.intersection, self.windows.ones()));
         out.params()
             .u64(starts)
             .u32(probes)

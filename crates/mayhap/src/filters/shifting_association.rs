@@ -54,10 +54,12 @@ use crate::filters::shifting::{
 };
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math::{self, MAX_PROBES};
+use crate::narrow::index;
 use crate::paths::Paths;
 use crate::probing::{Probing, Walk, distinct, reduce};
+use crate::rates::{self, Rate};
 use crate::spec::{Plan, ShiftingAssociationSize, Spec};
-use crate::traits::{Filter, Insertion};
+use crate::traits::{Filter, Insertion, Removal};
 use crate::wire::{Fields, Frame, Summing, Writer};
 
 /// The family `shifting-association`.
@@ -377,30 +379,30 @@ impl ShiftingAssociation {
         self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
     }
 
-    /// Removes a key that was inserted into this part, and is in neither set from now on. `false`: it was certainly not in
-    /// that part, and nothing has changed.
+    /// Removes a key that was inserted into this part, and is in neither set from now on. It is
+    /// [absent](Removal::Absent) if it was certainly not in that part, and [stuck](Removal::Stuck) if its counters are all
+    /// saturated.
     ///
     /// # Errors
     /// [`Error::UnsupportedWithoutCounters`] if it has none.
-    pub fn remove(&mut self, key: impl Key, part: Part) -> Result<bool, Error> {
+    pub fn remove(&mut self, key: impl Key, part: Part) -> Result<Removal, Error> {
         if self.size.counter_bits.is_none() {
             return Err(self.unsupported("remove"));
         }
         let (digest, shape) = (self.hashing.digest_of(key), self.shape());
         let windows = self.windows.view();
         if !shape.ask(digest, |start| windows.window(start)).allows(part) {
-            return Ok(false);
+            return Ok(Removal::Absent);
         }
         let mut windows = self.windows.view_mut();
         shape.with_bits(digest, part, |places| {
             prefetch_counters(&windows, places);
-            places.iter().for_each(|&place| windows.lower(place));
-        });
-        Ok(true)
+            Ok(if windows.lower_all(places) { Removal::Stuck } else { Removal::Removed })
+        })
     }
 
-    /// Moves a key from the part that it was inserted into to another. `false`: it was certainly not in the first, and
-    /// nothing has changed.
+    /// Moves a key from the part that it was inserted into to another. What is said is what came of removing it from the
+    /// first; unless it was removed, nothing has changed.
     ///
     /// ```
     /// use mayhap::{Association, ShiftingAssociation, Spec};
@@ -408,17 +410,17 @@ impl ShiftingAssociation {
     ///
     /// let spec = Spec::sized(1000, 1e-6).with_counter_bits(4);
     /// let mut filter = ShiftingAssociation::of_sets(&spec, &["ada"], &["eve"])?;
-    /// assert!(filter.replace("ada", Part::FirstOnly, Part::Both)?);
+    /// assert!(filter.replace("ada", Part::FirstOnly, Part::Both)?.is_removed());
     /// assert_eq!(filter.association("ada"), Association::Both);
     /// # Ok::<(), mayhap::Error>(())
     /// ```
     ///
     /// # Errors
     /// [`Error::UnsupportedWithoutCounters`] if it has none.
-    pub fn replace(&mut self, key: impl Key, from: Part, to: Part) -> Result<bool, Error> {
+    pub fn replace(&mut self, key: impl Key, from: Part, to: Part) -> Result<Removal, Error> {
         let digest = self.hashing.digest_of(&key);
         let removed = self.remove(key, from)?;
-        if removed {
+        if removed.is_removed() {
             let shape = self.shape();
             put(&mut self.windows.view_mut(), shape, digest, to);
         }
@@ -551,7 +553,28 @@ impl ShiftingAssociation {
     /// The rate at which keys of neither set are admitted by the filter as it is, from its fill.
     #[must_use]
     pub fn fpr(&self) -> f64 {
-        math::any_of(math::fpr_from_fill(self.fill(), self.size.probes), 3)
+        self.rate().value
+    }
+
+    fn rate(&self) -> Rate {
+        let (windows, probes) = (&self.windows, self.size.probes);
+        let pairs = HALF * HALF;
+        if pairs * (windows.starts() / 64) > rates::LOOKED_AT_WINDOWS {
+            return Rate::computed(math::any_of(math::fpr_from_fill(self.fill(), probes), 3));
+        }
+        let all_set = |mask: u64| math::fpr_from_fill(windows.share_with(mask), probes);
+        let alone: Vec<f64> = (0..=BEHIND).map(|offset| all_set(1 << offset)).collect();
+        let with_first: Vec<f64> = (0..=BEHIND).map(|offset| all_set(1 | 1 << offset)).collect();
+        // One of three bits, by inclusion and exclusion, on average over all pairs of offsets.
+        let mut sum = 0.0;
+        for first in 1..=HALF {
+            for second in first + 1..=first + HALF {
+                let ([one, other], pair) = ([first, second].map(index), 1 << first | 1 << second);
+                sum += alone[0] + alone[one] + alone[other];
+                sum += all_set(1 | pair) - with_first[one] - with_first[other] - all_set(pair);
+            }
+        }
+        rates::sampled_if_tiny(self, windows.starts(), probes, sum / pairs as f64)
     }
 
     /// The share of clear answers to keys of either set that the filter as it is gives, from its fill.
@@ -630,6 +653,7 @@ impl AnyFilter for ShiftingAssociation {
     }
 
     fn report(&self) -> Report {
+        let rate = self.rate();
         let estimated_len = self.estimated_len();
         Report {
             capacity: self.size.capacity,
@@ -639,7 +663,8 @@ impl AnyFilter for ShiftingAssociation {
             probes: Some(self.size.probes),
             fill: self.fill(),
             fpr_asked: self.size.fpr_asked,
-            fpr_now: self.fpr(),
+            fpr_now: rate.value,
+            fpr_interval: rate.interval(),
             fpr_at_capacity: self.size.fpr,
             guarantee: if self.size.counter_bits.is_some() {
                 Guarantee::NoFalseNegativesIfDeletesValid

@@ -56,8 +56,9 @@ use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math::{self, MAX_PROBES};
 use crate::paths::Paths;
 use crate::probing::{Probing, positions, with_distinct};
+use crate::rates::{self, Rate};
 use crate::spec::{MAX_COUNT, Plan, ShiftingMultiplicitySize, Spec};
-use crate::traits::{Count, Filter, Insert, Insertion, Remove};
+use crate::traits::{Count, Filter, Insert, Insertion, Removal, Remove};
 use crate::wire::{Fields, Frame, Summing, Writer};
 
 /// The family `shifting-multiplicity`.
@@ -342,14 +343,14 @@ impl ShiftingMultiplicity {
         Ok(self.count_up(digest))
     }
 
-    /// Counts a key once less, from what the filter itself says. `false`: it was certainly not in, and nothing has changed.
-    /// At the largest count it stays there, since nobody knows how often it is in.
+    /// Counts a key once less, from what the filter itself says. At the largest count it is [stuck](Removal::Stuck), since
+    /// nobody knows how often it is in; so it is if its counters are all saturated.
     ///
     /// As for [`insert`](ShiftingMultiplicity::insert), others may suffer.
     ///
     /// # Errors
     /// [`Error::UnsupportedWithoutCounters`] if it has none.
-    pub fn remove(&mut self, key: impl Key) -> Result<bool, Error> {
+    pub fn remove(&mut self, key: impl Key) -> Result<Removal, Error> {
         if self.size.counter_bits.is_none() {
             return Err(self.unsupported("remove"));
         }
@@ -498,7 +499,16 @@ impl ShiftingMultiplicity {
     /// The rate at which absent keys get a count from the filter as it is, from its fill.
     #[must_use]
     pub fn fpr(&self) -> f64 {
-        math::any_of(math::fpr_from_fill(self.fill(), self.size.probes), self.size.max_count)
+        self.rate().value
+    }
+
+    fn rate(&self) -> Rate {
+        let (windows, ShiftingMultiplicitySize { probes, max_count, .. }) = (&self.windows, self.size);
+        if u64::from(max_count) * (windows.starts() / 64) > rates::LOOKED_AT_WINDOWS {
+            return Rate::computed(math::any_of(math::fpr_from_fill(self.fill(), probes), max_count));
+        }
+        let counts = (0..max_count).map(|count| math::fpr_from_fill(windows.share_with(1 << count), probes));
+        rates::sampled_if_tiny(self, windows.starts(), probes, math::compounded_fpr(counts))
     }
 
     /// The filter as it stands in a file.
@@ -594,19 +604,24 @@ impl Insert for ShiftingMultiplicity {
     }
 }
 
-/// From what the filter itself says. Without counters nothing is ever removed, and the answer is always `false`:
+/// From what the filter itself says. Without counters nothing is ever removed, and every key is absent:
 /// [`AnyFilter::as_remove`] does not offer it then.
 impl Remove for ShiftingMultiplicity {
-    fn remove_digest(&mut self, digest: Digest) -> bool {
+    fn remove_digest(&mut self, digest: Digest) -> Removal {
         let old = self.count_digest(digest);
         if self.size.counter_bits.is_none() || old == 0 {
-            return false;
+            return Removal::Absent;
         }
-        if old < self.max_count() {
-            self.guessed = true;
-            self.change(digest, old, old - 1);
+        let counters = self.windows.counters().map(Counters::view);
+        let is_at_top = |places: &[u64]| {
+            counters.is_some_and(|counters| places.iter().all(|&place| counters.get(place) == counters.max()))
+        };
+        if old >= self.max_count() || self.shape().with_bits(digest, old, is_at_top) {
+            return Removal::Stuck;
         }
-        true
+        self.guessed = true;
+        self.change(digest, old, old - 1);
+        Removal::Removed
     }
 }
 
@@ -621,6 +636,7 @@ impl AnyFilter for ShiftingMultiplicity {
     }
 
     fn report(&self) -> Report {
+        let rate = self.rate();
         let estimated_len = self.estimated_len();
         Report {
             capacity: self.size.capacity,
@@ -630,7 +646,8 @@ impl AnyFilter for ShiftingMultiplicity {
             probes: Some(self.size.probes),
             fill: self.fill(),
             fpr_asked: self.size.fpr_asked,
-            fpr_now: self.fpr(),
+            fpr_now: rate.value,
+            fpr_interval: rate.interval(),
             fpr_at_capacity: self.size.fpr,
             guarantee: match self.size.counter_bits {
                 None => Guarantee::NoFalseNegatives,

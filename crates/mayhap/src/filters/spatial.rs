@@ -63,6 +63,7 @@ use crate::math;
 use crate::narrow::{index, low_u8, low_u16};
 use crate::paths::Paths;
 use crate::probing::{Probing, positions};
+use crate::rates::{self, Rate};
 use crate::spec::{MAX_BITS, Plan, SpatialSize, Spec};
 use crate::traits::{Filter, Insertion, Label, Labels, Merge};
 use crate::wire::{Fields, Frame, LABELS, Summing, Writer};
@@ -372,7 +373,12 @@ impl Spatial {
     /// The rate at which absent keys are told to be in some area, of the filter as it is.
     #[must_use]
     pub fn fpr(&self) -> f64 {
-        math::fpr_from_fill(self.fill(), self.size.probes)
+        self.rate().value
+    }
+
+    fn rate(&self) -> Rate {
+        let cells = self.cells.view();
+        rates::scaled(self.size.cells, self.size.probes, self.occupied, |place| !cells.is_zero(place))
     }
 
     /// The same with as many keys as it was made for.
@@ -745,6 +751,7 @@ impl AnyFilter for Spatial {
     }
 
     fn report(&self) -> Report {
+        let rate = self.rate();
         let estimated_len = self.estimated_len();
         Report {
             capacity: self.size.capacity,
@@ -754,7 +761,8 @@ impl AnyFilter for Spatial {
             probes: Some(self.size.probes),
             fill: self.fill(),
             fpr_asked: self.size.fpr_asked,
-            fpr_now: self.fpr(),
+            fpr_now: rate.value,
+            fpr_interval: rate.interval(),
             fpr_at_capacity: self.size.fpr,
             guarantee: Guarantee::NoFalseNegatives,
         }

@@ -64,8 +64,9 @@ use crate::math;
 use crate::narrow::index;
 use crate::paths::Paths;
 use crate::probing::{Probing, positions, with_distinct};
+use crate::rates::{self, Rate};
 use crate::spec::{CountingRule, MAX_BITS, Plan, Spec, SpectralSize, secondary_cells, spectral_bits};
-use crate::traits::{Count, Filter, Insert, Insertion, Merge, Remove};
+use crate::traits::{Count, Filter, Insert, Insertion, Merge, Removal, Remove};
 use crate::wire::{Fields, Frame, Summing, Writer};
 
 /// The family `spectral`.
@@ -251,7 +252,8 @@ impl Spectral {
         self.count_digest(self.hashing.digest_of(key))
     }
 
-    /// Removes a key, once. `Ok(false)`: it was certainly not in, and nothing has changed.
+    /// Removes a key, once. A key whose counters are all saturated is [stuck](Removal::Stuck): nobody knows how often it is
+    /// in.
     ///
     /// A key that was never inserted must not be removed: if all of its counters are above 0 by chance, others
     /// lose theirs.
@@ -259,27 +261,32 @@ impl Spectral {
     /// # Errors
     /// [`Error::UnsupportedByRule`] for a filter that counts by minimal increase.
     #[inline]
-    pub fn remove(&mut self, key: impl Key) -> Result<bool, Error> {
+    pub fn remove(&mut self, key: impl Key) -> Result<Removal, Error> {
         self.remove_times(key, 1)
     }
 
-    /// Removes a key so many times at once. `Ok(false)`: it was certainly not in so often, and nothing has changed.
+    /// Removes a key so many times at once. It is [absent](Removal::Absent) if it was certainly not in so often; then nothing
+    /// has changed.
     ///
     /// # Errors
     /// As for [`remove`](Spectral::remove).
-    pub fn remove_times(&mut self, key: impl Key, times: u64) -> Result<bool, Error> {
+    pub fn remove_times(&mut self, key: impl Key, times: u64) -> Result<Removal, Error> {
         if !self.can().removes {
             return Err(self.unsupported("remove"));
         }
         let digest = self.hashing.digest_of(key);
-        Ok(times == 0 || self.take(digest, times))
+        Ok(if times == 0 { Removal::Removed } else { self.take(digest, times) })
     }
 
-    fn take(&mut self, digest: Digest, times: u64) -> bool {
+    fn take(&mut self, digest: Digest, times: u64) -> Removal {
         let size = &self.size;
+        let top = size.width.max();
+        if self.counters.view().least(positions(digest, size.probes, size.cells)) == top {
+            return Removal::Stuck;
+        }
         let emptied =
             lower(&mut self.counters.view_mut(), digest, times, (size.cells, size.probes), size.width);
-        let Some(emptied) = emptied else { return false };
+        let Some(emptied) = emptied else { return Removal::Absent };
         // A header that was not compared with its payload may have claimed fewer.
         self.occupied = self.occupied.saturating_sub(emptied);
         if let Some(second) = &mut self.second {
@@ -290,7 +297,7 @@ impl Spectral {
                 lower(&mut counters, other(digest), times, places, size.width);
             }
         }
-        true
+        Removal::Removed
     }
 
     /// Asks for many keys, several at a time in flight; appends one answer each.
@@ -458,7 +465,12 @@ impl Spectral {
     /// The false-positive rate of the filter as it is, from its fill: how many absent keys have a count.
     #[must_use]
     pub fn fpr(&self) -> f64 {
-        math::fpr_from_fill(self.fill(), self.size.probes)
+        self.rate().value
+    }
+
+    fn rate(&self) -> Rate {
+        let counters = self.counters.view();
+        rates::scaled(self.size.cells, self.size.probes, self.occupied, |place| !counters.is_zero(place))
     }
 
     /// The false-positive rate with as many keys as it was made for.
@@ -808,11 +820,11 @@ impl Insert for Spectral {
     }
 }
 
-/// By minimal increase nothing is ever removed, and the answer is always `false`: [`AnyFilter::as_remove`] does not
+/// By minimal increase nothing is ever removed, and every key is absent: [`AnyFilter::as_remove`] does not
 /// offer it then, and [`Spectral::remove`] says so.
 impl Remove for Spectral {
-    fn remove_digest(&mut self, digest: Digest) -> bool {
-        self.can().removes && self.take(digest, 1)
+    fn remove_digest(&mut self, digest: Digest) -> Removal {
+        if self.can().removes { self.take(digest, 1) } else { Removal::Absent }
     }
 }
 
@@ -849,6 +861,7 @@ impl AnyFilter for Spectral {
     }
 
     fn report(&self) -> Report {
+        let rate = self.rate();
         let SpectralSize { capacity, cells, probes, width, rule, fpr_asked, fpr } = self.size;
         let estimated_len = self.estimated_len();
         Report {
@@ -859,7 +872,8 @@ impl AnyFilter for Spectral {
             probes: Some(probes),
             fill: self.fill(),
             fpr_asked,
-            fpr_now: self.fpr(),
+            fpr_now: rate.value,
+            fpr_interval: rate.interval(),
             fpr_at_capacity: fpr,
             guarantee: if self.can().removes {
                 Guarantee::NoFalseNegativesIfDeletesValid

@@ -1026,6 +1026,7 @@ impl AnyFilter for Table {
             fill: self.slots().load(),
             fpr_asked: self.fpr_asked,
             fpr_now: self.fpr(),
+            fpr_interval: None,
             fpr_at_capacity: self.fpr_at_capacity(),
             guarantee: Guarantee::NoFalseNegatives,
         }

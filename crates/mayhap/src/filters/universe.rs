@@ -524,6 +524,7 @@ impl AnyFilter for Universe {
             fill: (self.keys as f64 / slots as f64).min(1.0),
             fpr_asked: self.size.fpr_asked,
             fpr_now: self.fpr(),
+            fpr_interval: None,
             fpr_at_capacity: self.size.fpr,
             guarantee: Guarantee::ExactInUniverse,
         }

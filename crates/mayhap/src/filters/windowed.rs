@@ -418,10 +418,9 @@ impl Windowed {
     pub fn estimated_len(&self) -> f64 {
         let WindowedSize { probes, generations, slice_bits, .. } = self.size;
         let len = |age: u32| math::estimated_len(slice_bits, self.ones[self.slice(age) as usize], 1);
-        let (whole, rest) = ((generations + 1) / probes, (generations + 1) % probes);
-        // The last slice has the keys of `probes` generations, of which the youngest are counted already.
-        let last = if rest == 0 { 0.0 } else { len(generations) * f64::from(rest) / f64::from(probes) };
-        (1..=whole).map(|stretch| len(stretch * probes - 1)).sum::<f64>() + last
+        // From the oldest on, so that the slices have no generation in common: the last of them is so young that it has
+        // fewer than the others.
+        (0..=generations).rev().step_by(probes as usize).map(len).sum()
     }
 
     /// The share of the bits that are set.
@@ -598,6 +597,7 @@ impl AnyFilter for Windowed {
             fill: self.fill(),
             fpr_asked: self.size.fpr_asked,
             fpr_now: self.fpr(),
+            fpr_interval: None,
             fpr_at_capacity: self.size.fpr,
             guarantee: Guarantee::NoFalseNegativesInWindow,
         }

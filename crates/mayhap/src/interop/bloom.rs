@@ -339,6 +339,7 @@ impl AnyFilter for ForeignBloom {
             fill,
             fpr_asked,
             fpr_now: math::fpr_from_fill(fill, probes),
+            fpr_interval: None,
             fpr_at_capacity: math::bloom_fpr(bits, capacity as f64, probes),
             guarantee: Guarantee::NoFalseNegatives,
         }

@@ -282,6 +282,7 @@ impl AnyFilter for FastFilter {
             fill: keys as f64 / places as f64,
             fpr_asked: fpr,
             fpr_now: fpr,
+            fpr_interval: None,
             fpr_at_capacity: fpr,
             guarantee: Guarantee::NoFalseNegatives,
         }

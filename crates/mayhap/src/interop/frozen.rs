@@ -178,6 +178,7 @@ impl<R: Rule> AnyFilter for Frozen<R> {
             fill: self.ones() as f64 / bits.max(1) as f64,
             fpr_asked: self.fpr_asked,
             fpr_now: math::compounded_fpr(self.layers.iter().map(|layer| R::fpr(self, layer))),
+            fpr_interval: None,
             fpr_at_capacity: math::compounded_fpr(self.layers.iter().map(full)),
             guarantee: Guarantee::NoFalseNegatives,
         }

@@ -534,6 +534,7 @@ impl AnyFilter for RedisBloom {
             fill: ones as f64 / bits as f64,
             fpr_asked: asked.min(1.0),
             fpr_now: math::compounded_fpr(self.links.iter().map(|link| link.report().fpr_now)),
+            fpr_interval: None,
             fpr_at_capacity: math::compounded_fpr(self.shapes().map(full)),
             guarantee: Guarantee::NoFalseNegatives,
         }

@@ -44,7 +44,7 @@ use crate::narrow::index;
 use crate::probing::Probing;
 use crate::simd::prefetch;
 use crate::spec::{MAX_BITS, MAX_CAPACITY};
-use crate::traits::{Count, Filter, Insert, Insertion, Remove};
+use crate::traits::{Count, Filter, Insert, Insertion, Removal, Remove};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The format `redisbloom-cuckoo`.
@@ -182,8 +182,8 @@ impl RedisCuckoo {
         self.contains_digest(self.hashing().digest(key))
     }
 
-    /// Removes one copy of a key. `false`: it was certainly not in, and nothing has changed.
-    pub fn remove(&mut self, key: &[u8]) -> bool {
+    /// Removes one copy of a key.
+    pub fn remove(&mut self, key: &[u8]) -> Removal {
         self.remove_digest(self.hashing().digest(key))
     }
 
@@ -447,7 +447,7 @@ impl Insert for RedisCuckoo {
 }
 
 impl Remove for RedisCuckoo {
-    fn remove_digest(&mut self, digest: Digest) -> bool {
+    fn remove_digest(&mut self, digest: Digest) -> Removal {
         let (bucket, place) = (self.bucket, Place::of(digest));
         let removed = self.tables.iter_mut().rev().any(|table| {
             let slot = find(table.as_slice(), bucket, place, place.fingerprint);
@@ -463,7 +463,7 @@ impl Remove for RedisCuckoo {
                 self.compact();
             }
         }
-        removed
+        Removal::removed_if(removed)
     }
 }
 
@@ -511,6 +511,7 @@ impl AnyFilter for RedisCuckoo {
             fill: used as f64 / capacity as f64,
             fpr_asked: self.rate(1.0),
             fpr_now: math::compounded_fpr(layers.iter().map(|layer| layer.fpr_now)),
+            fpr_interval: None,
             fpr_at_capacity: math::compounded_fpr(layers.iter().map(|_| self.rate(1.0))),
             guarantee: Guarantee::NoFalseNegativesIfDeletesValid,
         }

@@ -77,6 +77,7 @@ impl AnyFilter for RowGroups {
             fill: reports.iter().map(|report| report.fill * report.bits as f64).sum::<f64>() / bits as f64,
             fpr_asked: any(|report| report.fpr_asked),
             fpr_now: any(|report| report.fpr_now),
+            fpr_interval: None,
             fpr_at_capacity: any(|report| report.fpr_at_capacity),
             guarantee: Guarantee::NoFalseNegatives,
         }

@@ -354,6 +354,7 @@ impl AnyFilter for Sbbf {
             fill: self.words.count_ones() as f64 / self.bits() as f64,
             fpr_asked: self.fpr_asked,
             fpr_now: self.fpr(),
+            fpr_interval: None,
             fpr_at_capacity: rate(self.blocks(), self.capacity as f64),
             guarantee: Guarantee::NoFalseNegatives,
         }

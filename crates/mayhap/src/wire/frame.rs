@@ -111,6 +111,9 @@ pub struct Header {
     pub probing: u8,
     /// Insert calls, if known.
     pub inserted: Option<u64>,
+    /// Of an intersection, how many keys it probably holds and one more, or the highest number if that is not known; 0 of
+    /// any other filter.
+    pub intersection: u64,
     /// Set bits or occupied cells, if known.
     pub ones: Option<u64>,
     /// The family's parameters.
@@ -234,6 +237,12 @@ impl Header {
             hashing,
             probing,
             inserted: (!void && !flags.contains(Flags::UNCOUNTED)).then_some(inserted),
+            intersection: match flags.contains(Flags::UNCOUNTED) {
+                // A writer that died may have inserted keys.
+                true if void && inserted > 0 => u64::MAX,
+                true => inserted,
+                false => 0,
+            },
             ones: (!void).then_some(ones),
             params: params.to_vec(),
             payload,
@@ -281,7 +290,9 @@ impl Header {
             out.extend((small_len(value)).to_le_bytes());
         }
         let Extent { offset, length: payload, checksum: sum } = self.payload;
-        for value in [offset, payload, sum, self.inserted.unwrap_or(0), self.ones.unwrap_or(0)] {
+        for value in
+            [offset, payload, sum, self.inserted.unwrap_or(self.intersection), self.ones.unwrap_or(0)]
+        {
             out.extend(value.to_le_bytes());
         }
         out.extend(&self.params);

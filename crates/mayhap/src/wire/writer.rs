@@ -27,6 +27,7 @@ pub struct Writer<'a> {
     hashing: StoredHashing,
     probing: Probing,
     inserted: Option<u64>,
+    intersection: u64,
     ones: u64,
     params: Params,
     payload: Vec<Cow<'a, [u8]>>,
@@ -64,6 +65,7 @@ impl<'a> Writer<'a> {
             hashing,
             probing: Probing::None,
             inserted: None,
+            intersection: 0,
             ones: 0,
             params: Params::default(),
             payload: Vec::new(),
@@ -80,6 +82,11 @@ impl<'a> Writer<'a> {
     pub fn counts(&mut self, inserted: Option<u64>, ones: u64) {
         self.inserted = inserted;
         self.ones = ones;
+    }
+
+    /// For an intersection, whose insert calls are not known: [`Header::intersection`].
+    pub(crate) fn intersection(&mut self, stored: u64) {
+        self.intersection = stored;
     }
 
     /// The parameters.
@@ -129,6 +136,7 @@ impl<'a> Writer<'a> {
             hashing: self.hashing,
             probing: self.probing.id(),
             inserted: self.inserted,
+            intersection: self.intersection,
             ones: Some(self.ones),
             params: self.params.0,
             payload,

@@ -99,7 +99,7 @@ fn use_it(filter: &mut dyn AnyFilter) {
     }
     if let Some(remove) = filter.as_remove() {
         digests.iter().for_each(|&digest| {
-            remove.remove_digest(digest);
+            let _ = remove.remove_digest(digest);
         });
     }
     let (_, _) = (filter.report(), filter.counters());
