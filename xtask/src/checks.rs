@@ -2,10 +2,10 @@
 
 use crate::cargo::{CLIPPY, Cargo, RUSTFMT};
 use crate::step::{Step, Work};
-use crate::{golden, peers, targets, unsafety};
+use crate::{golden, miri, peers, targets, unsafety};
 
 /// Every check of the project. With `all`, the tests are built for release, the slow ones
-/// run too, and so does the library on other machines.
+/// run too, and so does the library under Miri and on other machines.
 pub(crate) fn test(all: bool) -> Vec<Step> {
     let cargo = |name, call| Step { name, work: Work::Cargo(call) };
     // Plain `cargo test`: it is there wherever cargo is, and it runs the doctests, README included.
@@ -37,6 +37,7 @@ pub(crate) fn test(all: bool) -> Vec<Step> {
     ];
     steps.extend(rules());
     if all {
+        steps.push(under_miri());
         steps.push(other_targets());
     }
     steps
@@ -56,6 +57,11 @@ pub(crate) fn peers(all: bool) -> Step {
 pub(crate) fn other_targets() -> Step {
     let work = Work::Rule { check: targets::check, rerun: "cargo xtask targets" };
     Step { name: "other machines", work }
+}
+
+/// The library under Miri.
+pub(crate) fn under_miri() -> Step {
+    Step { name: "Miri", work: Work::Rule { check: miri::check, rerun: "cargo xtask miri" } }
 }
 
 /// The house rules that no lint covers.
@@ -79,7 +85,7 @@ mod tests {
     fn all_replaces_the_test_run_and_its_peers_and_adds_other_machines() {
         let (plain, all) = (commands(false), commands(true));
         let changed: Vec<_> = plain.iter().zip(&all).filter(|(plain, all)| plain != all).collect();
-        assert_eq!(all[plain.len()..], ["cargo xtask targets"]);
+        assert_eq!(all[plain.len()..], ["cargo xtask miri", "cargo xtask targets"]);
         assert_eq!(changed.len(), 2);
         assert_eq!(*changed[0].0, "cargo xtask peers");
         assert_eq!(*changed[0].1, "cargo xtask peers --all");

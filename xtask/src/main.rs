@@ -8,6 +8,7 @@
 //! | `cargo.rs`   | one call of cargo, and the toolchain components it needs         |
 //! | `unsafety.rs`| house rule: `unsafe` appears only where it is allowed            |
 //! | `golden.rs`  | house rule: golden files are added, never changed; the manifests |
+//! | `miri.rs`    | the library under Miri                                           |
 //! | `targets.rs` | the library on other machines                                    |
 //! | `install.rs` | programs that tests need: whether they are here, how to get them  |
 //! | `peers.rs`   | the real programs whose files we read and write: installing them |
@@ -19,6 +20,7 @@ mod cargo;
 mod checks;
 mod golden;
 mod install;
+mod miri;
 mod peers;
 mod step;
 mod targets;
@@ -33,10 +35,11 @@ const HELP: &str = "\
 usage: cargo xtask <command>
 
   test [--all]       every check of the project: format, lints, features, tests, docs, house rules
-                     --all: release build, the slow tests (MAYHAP_TEST_ALL=1) and other machines too
+                     --all: release build, the slow tests (MAYHAP_TEST_ALL=1), Miri and other machines too
   rules              only the house rules: where `unsafe` may stand, golden files unchanged
   targets            only the library on other machines: 32-bit, ARM, big-endian, WebAssembly; installs what is missing
                      (targets by rustup; linkers, emulators and node on Debian as root), or fails and names the command
+  miri               only the library under Miri: memory accesses of the portable loops, the allocator, shared filters
   peers [--all]      only what the tests with real peers need: installs what is missing, on Debian as root
                      --all: Spark too, a large download
   golden             write golden files for families that lack one, and record them in the manifests
@@ -53,6 +56,7 @@ enum Task {
     Rules,
     Targets,
     Peers { all: bool },
+    Miri,
     Golden,
     Bench { args: Vec<String> },
     Help,
@@ -82,6 +86,7 @@ impl Task {
             },
             "rules" => (Self::Rules, rest),
             "targets" => (Self::Targets, rest),
+            "miri" => (Self::Miri, rest),
             "golden" => (Self::Golden, rest),
             "help" | "--help" | "-h" => (Self::Help, rest),
             other => return Err(format!("unknown command `{other}`")),
@@ -104,6 +109,7 @@ impl Task {
             Self::Rules => step::run_all("xtask rules", &checks::rules(), &root),
             Self::Targets => step::run_all("xtask targets", &[checks::other_targets()], &root),
             Self::Peers { all } => step::run_all("xtask peers", &[checks::peers(all)], &root),
+            Self::Miri => step::run_all("xtask miri", &[checks::under_miri()], &root),
             Self::Golden => golden::update(&root),
             Self::Bench { args } => {
                 let fixed = ["run", "--release", "-p", "mayhap-bench", "--"].map(str::to_owned);
@@ -153,6 +159,7 @@ mod tests {
         assert_eq!(parse("targets"), Ok(Task::Targets));
         assert_eq!(parse("peers"), Ok(Task::Peers { all: false }));
         assert_eq!(parse("peers --all"), Ok(Task::Peers { all: true }));
+        assert_eq!(parse("miri"), Ok(Task::Miri));
         assert_eq!(parse("golden"), Ok(Task::Golden));
         assert_eq!(parse("help"), Ok(Task::Help));
     }

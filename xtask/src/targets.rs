@@ -23,8 +23,7 @@ struct Target {
     command: &'static str,
 }
 
-const TESTS: &str =
-    "test -q -p mayhap --all-features --lib --test conformance --test golden --test worked_examples";
+const TESTS: &str = "test -q -p mayhap --all-features --lib --test all_paths --test conformance --test golden --test worked_examples";
 
 static TARGETS: &[Target] = &[
     Target { name: "i686-unknown-linux-musl", why: "32-bit sizes", packages: &[], env: &[], command: TESTS },
@@ -188,7 +187,7 @@ mod tests {
         assert_eq!(
             wasm.call().to_string(),
             "CARGO_TARGET_WASM32_WASIP1_RUNNER='node ../../xtask/wasi.mjs' cargo test --target wasm32-wasip1 -q \
-             -p mayhap --all-features --lib --test conformance --test golden --test worked_examples"
+             -p mayhap --all-features --lib --test all_paths --test conformance --test golden --test worked_examples"
         );
     }
 

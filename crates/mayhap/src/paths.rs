@@ -113,8 +113,8 @@ impl Paths {
         switch!(self, sample_words, usual)
     }
 
-    /// Whether instructions may be used that only some machines have.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+    /// Whether instructions may be used that not every machine has.
+    #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))]
     #[inline(always)]
     pub(crate) fn may_detect(self) -> bool {
         #[cfg(feature = "internals")]

@@ -147,7 +147,7 @@ fn a_mixed_batch_of_any_length_is_answered_as_its_keys_are() {
     for variant in variants(700) {
         let (present, absent) = (variant.digests(0..700), variant.digests(1 << 20..(1 << 20) + 2000));
         let usual = file_of(&*filled(&variant, Paths::default(), &present));
-        for (path, paths) in paths::ALL {
+        for (path, paths) in paths::ALL.iter().copied() {
             let of = format!("{}, {path}", variant.name);
             let filter = filled(&variant, paths, &present);
             let file = file_of(&*filter);
@@ -205,7 +205,7 @@ fn batches_of_any_length_insert_and_remove_as_their_keys_do() {
             removed.extend(keys.iter().step_by(2).map(|&key| remove.remove_digest(key)));
         }
         let left = file_of(&*measure);
-        for (path, paths) in paths::ALL {
+        for (path, paths) in paths::ALL.iter().copied() {
             let of = format!("{}, {path}", variant.name);
             let mut filter = make(&variant.areas(variant.on(paths))).unwrap();
             let (mut told, mut rest) = (Vec::new(), &keys[..]);
@@ -247,7 +247,7 @@ macro_rules! many_equal_single {
             let spec: Spec = $spec;
             let mut single = <$type>::from_spec(&spec).unwrap();
             keys.iter().for_each(|&key| one(&mut single, key));
-            for (path, paths) in paths::ALL {
+            for (path, paths) in paths::ALL.iter().copied() {
                 let mut filter = <$type>::from_spec(&with_paths(spec, paths)).unwrap();
                 // Short calls, then ones that fill a filter several times over.
                 let (short, long) = keys.split_at(20_100);
@@ -427,7 +427,7 @@ many_equal_single!(
 /// F1: an answer of one layer stayed for whatever other key stood at its place when the next layer was asked.
 #[test]
 fn scalable_loses_no_key_when_several_layers_are_large() {
-    for (path, paths) in paths::ALL {
+    for (path, paths) in paths::ALL.iter().copied() {
         let mut filter = Scalable::from_spec(&with_paths(Spec::sized(100, 0.01), paths)).unwrap();
         let (present, absent): (Vec<u64>, Vec<u64>) =
             ((0..20_000).collect(), (1 << 40..(1 << 40) + 20_000).collect());
@@ -452,7 +452,7 @@ fn threads_that_share_a_filter_lose_no_key() {
         let Some(shared) = variant.family.shared else { continue };
         let keys = variant.digests(0..9000);
         let usual = filled(&variant, Paths::default(), &keys);
-        for (path, paths) in paths::ALL {
+        for (path, paths) in paths::ALL.iter().copied() {
             let of = format!("{}, {path}", variant.name);
             let filter = shared(&variant.on(paths)).unwrap();
             std::thread::scope(|scope| {
@@ -471,7 +471,7 @@ fn threads_that_share_a_filter_lose_no_key() {
 fn threads_that_share_an_atomic_filter_lose_no_key() {
     let keys: Vec<u64> = (0..9000).collect();
     let digests: Vec<Digest> = keys.iter().map(|&key| digest(Hashing::default(), key)).collect();
-    for (path, paths) in paths::ALL {
+    for (path, paths) in paths::ALL.iter().copied() {
         let spec = with_paths(Spec::sized(9000, 0.01), paths);
         let (bloom, blocked) =
             (AtomicBloom::from_spec(&spec).unwrap(), AtomicBlocked::from_spec(&spec).unwrap());
@@ -501,7 +501,7 @@ fn threads_that_share_an_atomic_filter_lose_no_key() {
 fn static_filters_of_any_number_of_shards_hold_their_keys() {
     let keys: Vec<u64> = (0..20_000).collect();
     let asked: Vec<u64> = (0..40_000).map(|i| i * 7 % 40_000).collect();
-    for (path, paths) in paths::ALL {
+    for (path, paths) in paths::ALL.iter().copied() {
         for fpr in [0.01, 1.0 / 256.0, 1e-5] {
             for layout in Layout::ALL {
                 let spec = with_paths(Spec::new().with_fpr(fpr).with_layout(layout), paths);
@@ -540,8 +540,7 @@ fn static_filters_of_any_number_of_shards_hold_their_keys() {
 #[test]
 fn prepared_shards_are_joined() {
     let halves: Vec<u64> = (0..5000).map(|key| digest(Hashing::default(), key).a).collect();
-    let (_, paths) = paths::ALL[3];
-    let spec = with_paths(Spec::sized(5000, 0.01), paths);
+    let spec = with_paths(Spec::sized(5000, 0.01), paths::GATHERED);
     let mut prepared = MemoryShards::new(5);
     prepared.extend(halves.iter().copied());
     assert!(Fuse::from_shards(&spec, &prepared, 2).unwrap() == Fuse::from_shards(&spec, &halves, 1).unwrap());
@@ -551,11 +550,12 @@ fn prepared_shards_are_joined() {
 #[test]
 fn a_fold_by_a_sample_is_a_fold() {
     let spec = Spec::sized(400_000, 0.01).foldable();
-    let folded = paths::ALL.map(|(_, paths)| {
+    let fold = |&(_, paths): &(&str, Paths)| {
         let mut filter = Bloom::from_spec(&with_paths(spec, paths)).unwrap();
         filter.insert_all(&(0..5000u64).collect::<Vec<_>>());
         filter.fold_to(0.02).unwrap()
-    });
+    };
+    let folded: Vec<Bloom> = paths::ALL.iter().map(fold).collect();
     assert!(folded[0].bits() < 100_000);
     assert!(folded.iter().all(|filter| *filter == folded[0] && (0..5000u64).all(|key| filter.contains(key))));
 }

@@ -206,7 +206,7 @@ fn each_family(mut test: impl FnMut(&'static Family)) {
 
 /// The same with every loop that a family has, whatever the size, the processor and the number of keys would choose.
 fn each_family_on_every_path(mut test: impl FnMut(&'static Family)) {
-    for (path, paths) in paths::ALL {
+    for (path, paths) in paths::ALL.iter().copied() {
         println!("path {path}");
         PATHS.set(paths);
         each_family(&mut test);

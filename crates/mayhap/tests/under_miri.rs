@@ -79,7 +79,7 @@ fn use_it(family: &Family, paths: Paths) {
 #[test]
 fn every_family_keeps_to_its_memory() {
     for family in FAMILIES {
-        for (_, paths) in [paths::ALL[1], paths::ALL[4]] {
+        for paths in [paths::PORTABLE, paths::GATHERED_PORTABLE] {
             use_it(family, paths);
         }
     }
@@ -89,7 +89,7 @@ fn every_family_keeps_to_its_memory() {
 fn threads_that_share_a_filter_keep_to_its_memory() {
     for family in FAMILIES {
         let Some(shared) = family.shared else { continue };
-        for (_, paths) in [paths::ALL[1], paths::ALL[4]] {
+        for paths in [paths::PORTABLE, paths::GATHERED_PORTABLE] {
             let filter = shared(&with_paths(Spec::sized(KEYS, 0.02), paths)).unwrap();
             let keys = digests(filter.hashing(), 0);
             std::thread::scope(|scope| {
@@ -106,7 +106,7 @@ fn threads_that_share_a_filter_keep_to_its_memory() {
 
 #[test]
 fn atomic_filters_keep_to_their_memory() {
-    let spec = with_paths(Spec::sized(KEYS, 0.02), paths::ALL[4].1);
+    let spec = with_paths(Spec::sized(KEYS, 0.02), paths::GATHERED_PORTABLE);
     let (bloom, blocked) = (AtomicBloom::from_spec(&spec).unwrap(), AtomicBlocked::from_spec(&spec).unwrap());
     std::thread::scope(|scope| {
         for thread in 0..2 {
@@ -131,7 +131,7 @@ fn atomic_filters_keep_to_their_memory() {
 #[test]
 fn threads_that_fill_or_build_a_filter_keep_to_its_memory() {
     let keys: Vec<u64> = (0..3 * KEYS).collect();
-    let spec = with_paths(Spec::sized(3 * KEYS, 0.02), paths::ALL[4].1);
+    let spec = with_paths(Spec::sized(3 * KEYS, 0.02), paths::GATHERED_PORTABLE);
     let (mut bloom, mut blocked) = (Bloom::from_spec(&spec).unwrap(), Blocked::from_spec(&spec).unwrap());
     bloom.insert_all_parallel(&keys, 3);
     blocked.insert_all_parallel(&keys, 3);

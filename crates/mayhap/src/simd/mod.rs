@@ -13,8 +13,6 @@ mod lines;
 mod memory;
 #[cfg(target_arch = "aarch64")]
 mod neon;
-// Where another file always serves, its loops are for the tests.
-#[cfg_attr(target_arch = "aarch64", allow(dead_code))]
 mod portable;
 pub(crate) mod probes;
 mod ranks;
@@ -97,8 +95,9 @@ pub(crate) fn contains_all<K>(
         return unsafe { avx2::contains_all(paths, words, shape, keys, hash, hits) };
     }
     #[cfg(target_arch = "aarch64")]
-    return neon::contains_all(paths, words, shape, keys, hash, hits);
-    #[cfg(not(target_arch = "aarch64"))]
+    if paths.may_detect() {
+        return neon::contains_all(paths, words, shape, keys, hash, hits);
+    }
     portable::contains_all(paths, words, shape, keys, hash, hits);
 }
 
@@ -119,8 +118,9 @@ pub(crate) fn insert_all<K>(
         return unsafe { avx2::insert_all(paths, words, part, shape, keys, hash, told) };
     }
     #[cfg(target_arch = "aarch64")]
-    return neon::insert_all(paths, words, part, shape, keys, hash, told);
-    #[cfg(not(target_arch = "aarch64"))]
+    if paths.may_detect() {
+        return neon::insert_all(paths, words, part, shape, keys, hash, told);
+    }
     portable::insert_all(paths, words, part, shape, keys, hash, told);
 }
 
@@ -132,13 +132,13 @@ pub(crate) fn single(paths: Paths, shape: BlockShape) -> Single {
         return unsafe { avx2::single(shape) };
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: NEON is part of every 64-bit ARM.
-    return unsafe { neon::single(shape) };
-    #[cfg(not(target_arch = "aarch64"))]
-    // SAFETY: plain code runs everywhere.
-    unsafe {
-        portable::single(shape)
+    if paths.may_detect() {
+        // SAFETY: NEON is part of every 64-bit ARM.
+        return unsafe { neon::single(shape) };
     }
+    let _ = paths;
+    // SAFETY: plain code runs everywhere.
+    unsafe { portable::single(shape) }
 }
 
 #[cfg(test)]
