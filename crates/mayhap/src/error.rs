@@ -278,6 +278,11 @@ pub enum Mismatch {
         /// The sum of the rates of all layers.
         sum: f64,
     },
+    /// One of them came from bytes that were not verified, and is damaged.
+    Damaged {
+        /// Whether it is the one that was to be merged, or else the one that was to change.
+        theirs: bool,
+    },
     /// They agree, but the keys of both do not fit.
     Full(Full),
 }
@@ -347,6 +352,13 @@ impl fmt::Display for Mismatch {
             }
             Self::Memory { bytes } => {
                 write!(f, "{bytes} bytes of memory are needed for the result and were not granted")
+            }
+            Self::Damaged { theirs } => {
+                let which = if *theirs { "second" } else { "first" };
+                write!(
+                    f,
+                    "the {which} filter is damaged: the checksum of its payload does not match its bytes"
+                )
             }
             Self::Rate { asked, sum } => write!(
                 f,
@@ -464,6 +476,8 @@ pub enum FoldError {
         /// How much was asked of the allocator.
         bytes: u64,
     },
+    /// The filter came from bytes that were not verified, and is damaged.
+    Damaged,
 }
 
 impl fmt::Display for FoldError {
@@ -488,6 +502,9 @@ impl fmt::Display for FoldError {
             ),
             Self::Memory { bytes } => {
                 write!(f, "{bytes} bytes of memory are needed for the result and were not granted")
+            }
+            Self::Damaged => {
+                f.write_str("the filter is damaged: the checksum of its payload does not match its bytes")
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
+use mayhap::wire::Summing;
 use mayhap::{AnyFilter, Combine, combine, share_exceptions};
 use serde_json::json;
 
@@ -48,9 +49,13 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     };
     let (first, others) = args.filters.split_first().context("no filter file is given")?;
     let mut opened = Vec::with_capacity(args.filters.len());
+    let mut summing = Summing::Payload;
     let mut formats = Vec::with_capacity(args.filters.len());
     for path in &args.filters {
-        let (part, format) = args.open.open_with_format(path, None)?;
+        let (part, format, summed) = args.open.open_whole(path, None, common)?;
+        if summed == Summing::Skip {
+            summing = summed;
+        }
         opened.push(part.filter);
         formats.push(format);
     }
@@ -105,7 +110,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             report::rate(limit),
         );
     }
-    write_as(format, &args.output, &*result)?;
+    write_as(format, &args.output, &*result, summing)?;
     args.open.secret.remind(common, result.hashing(), first, &args.output);
     let mixed = sizes.len() > 1;
     if mixed {

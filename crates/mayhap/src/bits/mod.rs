@@ -15,6 +15,7 @@ mod remainders;
 mod resize;
 mod runs;
 mod scatter;
+mod seal;
 mod windows;
 mod words;
 
