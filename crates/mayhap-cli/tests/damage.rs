@@ -73,7 +73,8 @@ fn merge_fold_and_convert_gave_damage_a_good_checksum() {
 fn check_count_label_and_test_answered_from_damaged_files() {
     for (_, build) in FAMILIES {
         let folder = damaged(build);
-        for command in ["check -c a k", "check a k", "check -q a --key 1", "check --which b a k", "test a k"] {
+        for command in ["check -c a k", "check a k", "check -q a --key 1", "check --which b a k", "test a k"]
+        {
             is_refused(&folder, command);
         }
     }
@@ -134,9 +135,15 @@ fn a_file_without_a_checksum_gets_none_by_merge_fold_or_convert() {
         bytes[PAGE - 8..PAGE].copy_from_slice(&sum.to_le_bytes());
         folder.write("a", bytes);
         assert_eq!(folder.mayhap("info --json a").run().ends(0).json()["checksum"], state);
-        for command in ["merge -o o a b", "merge -o o b a", "fold -p 0.5 -o o a", "convert --to mayhap -o o a"] {
+        for command in
+            ["merge -o o a b", "merge -o o b a", "fold -p 0.5 -o o a", "convert --to mayhap -o o a"]
+        {
             folder.mayhap(command).run().ends(0).says("mayhap: warning: a: it has no checksum");
-            assert_eq!(folder.mayhap("info --json o").run().ends(0).json()["checksum"], "unsummed", "{command}");
+            assert_eq!(
+                folder.mayhap("info --json o").run().ends(0).json()["checksum"],
+                "unsummed",
+                "{command}"
+            );
             folder.mayhap("check -c o").input(lines("", 100)).run().ends(0).prints("100\n");
         }
         // Keys that are added give a small file a new checksum, as they always did.

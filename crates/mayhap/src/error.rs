@@ -49,6 +49,13 @@ pub enum Limit {
         /// How much was asked of the allocator.
         bytes: u64,
     },
+    /// What the filter says of itself would make it grow further than what it holds can justify.
+    Growth {
+        /// The bytes that it would take.
+        bytes: u64,
+        /// The most that is justified.
+        most: u64,
+    },
     /// The filter came from bytes that were not verified, and is damaged.
     Damaged,
     /// The key, with others that look the same, is in as often as it can be.
@@ -88,6 +95,11 @@ impl fmt::Display for Full {
                 f,
                 "the filter is full: {used} of {slots} slots are taken and there is no room for this key; it was made \
                  for {capacity} keys; build a larger one"
+            ),
+            Limit::Growth { bytes, most } => write!(
+                f,
+                "the filter is full, and its header asks for {bytes} bytes to grow where its size justifies {most}; the \
+                 file is damaged or crafted"
             ),
             Limit::Damaged => {
                 f.write_str("the filter is damaged and nothing was changed; mayhap info --verify says more")

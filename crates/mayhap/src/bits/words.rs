@@ -93,7 +93,7 @@ impl Words {
         }
     }
 
-    /// Forgets all words behind the first `len`, if they are in memory of their own: for somebody who knows afterwards only
+    /// Forgets all words behind the first `len` and gives their memory back, if they are in memory of their own: for somebody who knows afterwards only
     /// how many were needed.
     pub(crate) fn truncate(&mut self, len: usize) {
         match &mut self.0 {
