@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::{ArgAction, Args, Parser, Subcommand};
+use mayhap::wire::Summing;
 use mayhap::{AnyFilter, ForeignHash, Hashing};
-use mayhap_store::{Access, Opened};
+use mayhap_store::{Access, Check, Opened};
 use memchr::memmem::Finder;
 
 use crate::cmd;
@@ -242,18 +243,44 @@ pub(crate) struct OpenArgs {
 }
 
 impl OpenArgs {
-    /// Opens a filter file that is asked for keys of a kind.
+    /// Opens a filter file that is asked for keys of a kind. A damaged one is refused, unless it is mapped and too large to be
+    /// verified at once.
     pub(crate) fn open(&self, path: &Path, kind: Kind) -> Result<Opened> {
-        Ok(self.open_with_format(path, Some(kind))?.0)
+        Ok(self.open_with_format(path, Some(kind), Check::default())?.0)
+    }
+
+    /// Opens a filter file to be written again under another name or as another one: all of it is verified, and one without
+    /// a checksum gets none.
+    pub(crate) fn open_whole(
+        &self,
+        path: &Path,
+        kind: Option<Kind>,
+        common: &Common,
+    ) -> Result<(Opened, FileFormat, Summing)> {
+        let (opened, format) = self.open_with_format(path, kind, Check::All)?;
+        let summing = if opened.lacks_checksum() { Summing::Skip } else { Summing::Payload };
+        if opened.lacks_checksum() {
+            common.say(format_args!(
+                "warning: {}: it has no checksum, since it was updated in place, and damage to it would not be noticed; \
+                 the result gets none either (a filter that is built from the keys has one)",
+                path.display(),
+            ));
+        }
+        Ok((opened, format, summing))
     }
 
     /// Opens a filter file, for keys of a kind or for none, and tells its format.
-    pub(crate) fn open_with_format(&self, path: &Path, kind: Option<Kind>) -> Result<(Opened, FileFormat)> {
+    pub(crate) fn open_with_format(
+        &self,
+        path: &Path,
+        kind: Option<Kind>,
+        check: Check,
+    ) -> Result<(Opened, FileFormat)> {
         let access = if self.no_mmap { Access::Read } else { Access::Map };
         let format = self.format.of(path)?;
         let opened = match format {
             FileFormat::Mayhap => {
-                self.secret.open(path, |secret| mayhap_store::open(path, access, secret))?
+                self.secret.open(path, |secret| mayhap_store::open_checked(path, access, check, secret))?
             }
             format => self.format.open_foreign(path, format, access, kind)?,
         };

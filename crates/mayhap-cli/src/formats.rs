@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, anyhow, bail};
 use mayhap::bits::Bytes;
 use mayhap::interop::{self, FORMATS, Format, HashRule, Keys, Reading, dcso};
+use mayhap::wire::Summing;
 use mayhap::{AnyFilter, DecodeError, Secret};
 use mayhap_store::{Access, Checked, Opened, UpdateError, read_bytes, update, update_bytes, write_bytes};
 
@@ -240,11 +241,16 @@ pub(crate) fn update_file<T>(
     })
 }
 
-/// Writes a filter to a file of a format, or to standard output for `-`.
-pub(crate) fn write_as(format: FileFormat, output: &Path, filter: &dyn AnyFilter) -> Result<()> {
+/// Writes a filter to a file of a format, or to standard output for `-`. Only a file of ours has a checksum.
+pub(crate) fn write_as(
+    format: FileFormat,
+    output: &Path,
+    filter: &dyn AnyFilter,
+    summing: Summing,
+) -> Result<()> {
     let format = match format {
         FileFormat::Foreign(format) => format,
-        FileFormat::Mayhap | FileFormat::Parquet => return write(output, filter),
+        FileFormat::Mayhap | FileFormat::Parquet => return write(output, filter, summing),
     };
     let bytes = format.write(filter)?;
     // The program has to be told that a file is in gzip, and its users tell themselves by the name.
@@ -265,13 +271,13 @@ pub(crate) fn write_as(format: FileFormat, output: &Path, filter: &dyn AnyFilter
 }
 
 /// Writes a filter to a file of ours, or to standard output for `-`.
-pub(crate) fn write(output: &Path, filter: &dyn AnyFilter) -> Result<()> {
+pub(crate) fn write(output: &Path, filter: &dyn AnyFilter, summing: Summing) -> Result<()> {
     if output != Path::new("-") {
         secret::must_not_be_one(output)?;
-        return Ok(mayhap_store::write(output, filter)?);
+        return Ok(mayhap_store::write_summed(output, filter, summing)?);
     }
     let mut out = not_to_a_terminal()?;
-    let encoded = mayhap::encode(filter, mayhap::wire::Summing::Payload);
+    let encoded = mayhap::encode(filter, summing);
     Ok(encoded.pieces().into_iter().try_for_each(|piece| out.write_all(piece))?)
 }
 

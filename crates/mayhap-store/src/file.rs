@@ -8,25 +8,57 @@ use std::path::Path;
 use mayhap::bits::Bytes;
 use mayhap::registry::{self, FAMILIES, METADATA};
 use mayhap::wire::{Flags, Frame, Header, MAX_HEADER, PAGE, Summing, Verify, mark_writing};
-use mayhap::{AnyFilter, DecodeError, Hashing, Secret, encode, encode_with};
+use mayhap::{AnyFilter, DecodeError, Hashing, Secret, encode, encode_with, verify};
 use tempfile::NamedTempFile;
 
 use crate::error::StoreError;
 use crate::lock;
 use crate::map::{map, map_mut};
 
-/// From this payload on, a family that can be changed in place is: below it, a whole new file is
-/// written, which survives every accident.
-const IN_PLACE_FROM: u64 = 16 << 20;
+/// Up to this payload, the checksum is compared when a file is opened by a map: one pass, a quarter of a second at most
+/// if the file is in the cache, and little beside the keys that it is asked for. Beyond it, opening a file of many GiB for one
+/// question would read all of it.
+const VERIFY_UP_TO: u64 = 256 << 20;
 
-/// Up to this payload, the checksum is renewed after a change in place. Beyond it, one more key would
-/// cost a pass over the whole file.
-const SUM_UP_TO: u64 = 256 << 20;
+/// The sizes of payloads at which files are treated differently. Tests have smaller ones, so that no test needs large files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sizes {
+    /// From here on, a family that can be changed in place is: below it, a whole new file is written, which survives every
+    /// accident.
+    pub in_place_from: u64,
+    /// Up to here, the checksum is renewed after a change in place. Beyond it, one more key would cost a pass over the whole
+    /// file.
+    pub sum_up_to: u64,
+}
+
+impl Default for Sizes {
+    fn default() -> Self {
+        Self { in_place_from: 16 << 20, sum_up_to: 256 << 20 }
+    }
+}
+
+/// How much of a mapped file is compared with its checksums before it is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Check {
+    /// The header and the sections, for a look at the file: what the filter answers may be wrong if the payload is damaged.
+    Header,
+    /// The payload too, if it has no more than so many bytes.
+    UpTo(u64),
+    /// All of it, whatever its size. For everybody who writes what was read under a checksum of its own.
+    All,
+}
+
+/// The payload too up to 256 MiB.
+impl Default for Check {
+    fn default() -> Self {
+        Self::UpTo(VERIFY_UP_TO)
+    }
+}
 
 /// How a file's bytes get into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Mapped: opens at once, checks the header only. The file must not be truncated meanwhile.
+    /// Mapped: nothing is copied, and as much is checked as [`Check`] says. The file must not be truncated meanwhile.
     Map,
     /// Read: all of it is copied and checked. For files that somebody else may truncate, and for
     /// what cannot be mapped.
@@ -60,18 +92,45 @@ pub struct Opened {
     pub key_id: Option<u64>,
 }
 
+impl Opened {
+    /// Whether the payload was compared with its checksum. If not, damage may make the filter deny a key that is in it.
+    #[must_use]
+    pub fn is_verified(&self) -> bool {
+        self.checked == Checked::All
+    }
+
+    /// Whether the file should have a checksum of its payload, and has none: it was updated in place.
+    #[must_use]
+    pub fn lacks_checksum(&self) -> bool {
+        matches!(self.checked, Checked::Unsummed | Checked::Interrupted)
+    }
+}
+
 impl fmt::Debug for Opened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Opened({}, {:?})", self.filter.family().name, self.checked)
     }
 }
 
-/// Opens a filter file.
+/// Opens a filter file. A damaged one is refused, if it is read or has no more than 256 MiB: see [`Check`].
 ///
 /// # Errors
 /// [`StoreError`] names the file, and what the system or the decoder says.
 pub fn open(path: &Path, access: Access, secret: Option<&Secret>) -> Result<Opened, StoreError> {
-    open_by(path, access, |frame| frame.hashing(secret))
+    open_checked(path, access, Check::default(), secret)
+}
+
+/// Opens a filter file, and says how much of it is checked if it is mapped.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_checked(
+    path: &Path,
+    access: Access,
+    check: Check,
+    secret: Option<&Secret>,
+) -> Result<Opened, StoreError> {
+    open_by(path, access, check, |frame| frame.hashing(secret))
 }
 
 /// Opens a filter file for a look at it, without the secret if it is keyed: what the filter reports of itself is true,
@@ -79,8 +138,8 @@ pub fn open(path: &Path, access: Access, secret: Option<&Secret>) -> Result<Open
 ///
 /// # Errors
 /// As [`open`], but for the secret.
-pub fn open_sealed(path: &Path, access: Access) -> Result<Opened, StoreError> {
-    open_by(path, access, |frame| match frame.hashing(None) {
+pub fn open_sealed(path: &Path, access: Access, check: Check) -> Result<Opened, StoreError> {
+    open_by(path, access, check, |frame| match frame.hashing(None) {
         Err(DecodeError::SecretNeeded { .. }) => Ok(Hashing::Keyed(Secret::new([0; 16]))),
         hashing => hashing,
     })
@@ -108,18 +167,19 @@ pub(crate) fn open_to_read(path: &Path) -> Result<(File, Metadata), StoreError> 
 fn open_by(
     path: &Path,
     access: Access,
+    check: Check,
     unlock: impl Fn(&Frame) -> Result<Hashing, DecodeError>,
 ) -> Result<Opened, StoreError> {
     let (mut file, metadata) = open_to_read(path)?;
     if access == Access::Map && metadata.is_file() && metadata.len() > 0 {
         let bytes = Bytes::shared(map(&file).map_err(StoreError::io(path, "map"))?);
-        let opened = decode_by(&bytes, Verify::Header, &unlock).map_err(StoreError::decode(path));
+        let opened = decode_by(&bytes, check, &unlock).map_err(StoreError::decode(path));
         // By itself the lock would last as long as the map, and keep every writer waiting for us.
         lock::release(&file);
         return opened;
     }
     let bytes = read_all(path, &mut file)?;
-    decode_by(&bytes.into(), Verify::All, &unlock).map_err(StoreError::decode(path))
+    decode_by(&bytes.into(), Check::All, &unlock).map_err(StoreError::decode(path))
 }
 
 /// All bytes of a filter file. One that is no filter is refused before its length decides how much memory is taken.
@@ -142,21 +202,27 @@ pub(crate) fn read_all(path: &Path, file: &mut File) -> Result<Vec<u8>, StoreErr
 ///
 /// # Errors
 /// [`DecodeError`] says what is wrong with them.
-pub fn decode(bytes: &Bytes, verify: Verify, secret: Option<&Secret>) -> Result<Opened, DecodeError> {
-    decode_by(bytes, verify, &|frame| frame.hashing(secret))
+pub fn decode(bytes: &Bytes, check: Check, secret: Option<&Secret>) -> Result<Opened, DecodeError> {
+    decode_by(bytes, check, &|frame| frame.hashing(secret))
 }
 
-fn decode_by(bytes: &Bytes, verify: Verify, unlock: Unlock<'_>) -> Result<Opened, DecodeError> {
-    let mut frame = Frame::parse(bytes, verify)?;
+fn decode_by(bytes: &Bytes, check: Check, unlock: Unlock<'_>) -> Result<Opened, DecodeError> {
+    let mut frame = Frame::parse(bytes, Verify::Header)?;
+    // A secret that is missing is told before all of a large file is read.
     let hashing = unlock(&frame)?;
     let stored = frame.header.hashing;
+    match check {
+        Check::Header => {}
+        Check::UpTo(limit) if frame.header.payload.length > limit => {}
+        Check::UpTo(_) | Check::All => frame.verify_payload()?,
+    }
+    let filter = registry::decode(&mut frame, hashing)?;
     let checked = match frame.header.flags {
         flags if flags.contains(Flags::WRITING) => Checked::Interrupted,
         flags if flags.contains(Flags::UNSUMMED) => Checked::Unsummed,
         _ if frame.verified => Checked::All,
         _ => Checked::Header,
     };
-    let filter = registry::decode(&mut frame, hashing)?;
     let metadata = frame.sections.into_iter().find(|(id, _)| *id == METADATA).map(|(_, bytes)| bytes);
     Ok(Opened { filter, checked, metadata, key_id: stored.is_keyed().then_some(stored.key_id) })
 }
@@ -169,7 +235,17 @@ fn decode_by(bytes: &Bytes, verify: Verify, unlock: Unlock<'_>) -> Result<Opened
 /// # Errors
 /// [`StoreError`] names the file and what the system says; then the old file is untouched.
 pub fn write(path: &Path, filter: &dyn AnyFilter) -> Result<(), StoreError> {
-    write_by(path, |out| write_pieces(out, filter, None))
+    write_summed(path, filter, Summing::Payload)
+}
+
+/// The same for a filter that must not get a checksum, because it comes from a file that has none (see
+/// [`Opened::lacks_checksum`]): a new one would vouch for what nobody could verify.
+///
+/// # Errors
+/// As [`write`].
+pub fn write_summed(path: &Path, filter: &dyn AnyFilter, summing: Summing) -> Result<(), StoreError> {
+    verify(filter).map_err(StoreError::decode(path))?;
+    write_by(path, |out| write_pieces(out, filter, summing, None))
 }
 
 /// Puts whatever is written in the place of a file, or into what is no regular file.
@@ -195,10 +271,15 @@ pub(crate) fn write_by(
     }
 }
 
-fn write_pieces(out: &mut impl Write, filter: &dyn AnyFilter, metadata: Option<&Bytes>) -> io::Result<()> {
+fn write_pieces(
+    out: &mut impl Write,
+    filter: &dyn AnyFilter,
+    summing: Summing,
+    metadata: Option<&Bytes>,
+) -> io::Result<()> {
     let sections: Vec<(u32, &[u8])> =
         metadata.map(|bytes| (METADATA, bytes.as_slice())).into_iter().collect();
-    let encoded = encode_with(filter, Summing::Payload, &sections);
+    let encoded = encode_with(filter, summing, &sections);
     encoded.pieces().into_iter().try_for_each(|piece| out.write_all(piece))?;
     out.flush()
 }
@@ -210,7 +291,7 @@ pub(crate) fn replace(
     filter: &dyn AnyFilter,
     metadata: Option<&Bytes>,
 ) -> Result<(), StoreError> {
-    replace_by(path, old, |out| write_pieces(out, filter, metadata))
+    replace_by(path, old, |out| write_pieces(out, filter, Summing::Payload, metadata))
 }
 
 /// The same for whatever is written.
@@ -228,7 +309,7 @@ pub(crate) fn replace_by(
 /// Writes a filter to a file that does not exist, which is locked before it has its name. `None` if there is one by now, and
 /// nothing has changed.
 pub(crate) fn put_new(path: &Path, filter: &dyn AnyFilter) -> Result<Option<File>, StoreError> {
-    let new = written(path, None, |out| write_pieces(out, filter, None))?;
+    let new = written(path, None, |out| write_pieces(out, filter, Summing::Payload, None))?;
     new.as_file().lock().map_err(StoreError::io(path, "lock"))?;
     match new.persist_noclobber(path) {
         Ok(file) => {
@@ -310,11 +391,26 @@ impl<E> From<StoreError> for UpdateError<E> {
 /// `change` gets the filter. If it fails the file stays as it was, so in a file that is changed in
 /// place it must fail before its first change or not at all: inserting into such a family never fails.
 ///
+/// A payload that has a checksum is compared with it first, whatever its size: the new one never vouches for old damage.
+///
 /// # Errors
 /// [`UpdateError`] tells the file's problems from those of the change.
 pub fn update<T, E>(
     path: &Path,
     secret: Option<&Secret>,
+    change: impl FnOnce(&mut dyn AnyFilter) -> Result<T, E>,
+) -> Result<T, UpdateError<E>> {
+    update_sized(path, secret, Sizes::default(), change)
+}
+
+/// [`update`] with other sizes at which files are treated differently.
+///
+/// # Errors
+/// As [`update`].
+pub fn update_sized<T, E>(
+    path: &Path,
+    secret: Option<&Secret>,
+    sizes: Sizes,
     change: impl FnOnce(&mut dyn AnyFilter) -> Result<T, E>,
 ) -> Result<T, UpdateError<E>> {
     let path = &lock::target(path);
@@ -332,16 +428,16 @@ pub fn update<T, E>(
 
     let family = FAMILIES.iter().find(|family| family.id == header.family);
     let in_place = family.is_some_and(|family| family.in_place)
-        && header.payload.length >= IN_PLACE_FROM
+        && header.payload.length >= sizes.in_place_from
         && header.sections.is_empty()
         && cfg!(target_endian = "little");
     if in_place {
-        return update_in_place(path, file, start, header, secret, change);
+        return update_in_place(path, file, (start, header), (secret, sizes), change);
     }
 
     let mut bytes = Vec::new();
     file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map_err(StoreError::io(path, "read"))?;
-    let mut opened = decode(&bytes.into(), Verify::All, secret).map_err(StoreError::decode(path))?;
+    let mut opened = decode(&bytes.into(), Check::All, secret).map_err(StoreError::decode(path))?;
     let outcome = change(&mut *opened.filter).map_err(UpdateError::Change)?;
     replace(path, Some(&file), &*opened.filter, opened.metadata.as_ref())?;
     Ok(outcome)
@@ -350,9 +446,8 @@ pub fn update<T, E>(
 fn update_in_place<T, E>(
     path: &Path,
     mut file: File,
-    mut start: Vec<u8>,
-    header: Header,
-    secret: Option<&Secret>,
+    (mut start, header): (Vec<u8>, Header),
+    (secret, sizes): (Option<&Secret>, Sizes),
     change: impl FnOnce(&mut dyn AnyFilter) -> Result<T, E>,
 ) -> Result<T, UpdateError<E>> {
     let payload = header.payload;
@@ -361,6 +456,10 @@ fn update_in_place<T, E>(
     let map = map_mut(&file, payload.offset, length).map_err(StoreError::io(path, "map"))?;
     let mut frame = Frame { header, payload: Bytes::exclusive(map), sections: Vec::new(), verified: false };
     let hashing = frame.hashing(secret).map_err(StoreError::decode(path))?;
+    // Without a checksum there is nothing to compare, and a look at every bit would make each key of a large file dear.
+    if frame.has_checksum() {
+        frame.verify_payload().map_err(StoreError::decode(path))?;
+    }
     let mut filter = registry::decode(&mut frame, hashing).map_err(StoreError::decode(path))?;
     let bits = filter.report().bits;
 
@@ -381,7 +480,7 @@ fn update_in_place<T, E>(
         replace(path, Some(&file), &*filter, None)?;
         return Ok(outcome);
     }
-    let summing = if payload.length <= SUM_UP_TO { Summing::Payload } else { Summing::Skip };
+    let summing = if payload.length <= sizes.sum_up_to { Summing::Payload } else { Summing::Skip };
     let renewed = encode(&*filter, summing).header().to_vec();
     // The bits must be on disk before a header that vouches for them.
     drop(filter);

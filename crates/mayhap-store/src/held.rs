@@ -5,11 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use mayhap::bits::Bytes;
-use mayhap::wire::Verify;
 use mayhap::{AnyFilter, Secret};
 
 use crate::error::StoreError;
-use crate::file::{decode, folder_of, put_new, read_all, replace};
+use crate::file::{Check, decode, folder_of, put_new, read_all, replace};
 use crate::lock;
 
 /// A filter file that nobody else changes meanwhile. The name means the old file until [`put`](Held::put).
@@ -66,7 +65,7 @@ pub fn hold(
         }
     };
     let bytes = read_all(&path, &mut locked)?;
-    let opened = decode(&bytes.into(), Verify::All, secret).map_err(StoreError::decode(&path))?;
+    let opened = decode(&bytes.into(), Check::All, secret).map_err(StoreError::decode(&path))?;
     Ok((Held { path, locked, metadata: opened.metadata, is_ours }, opened.filter))
 }
 

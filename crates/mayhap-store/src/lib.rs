@@ -1,7 +1,7 @@
 //! Filter files for every door: open by map or by read, lock, replace atomically, update in place.
 //!
-//! - [`open`] a filter. A map reads one page of a 10 GiB file and the pages that the questions touch;
-//!   a read takes all of it and checks all of it.
+//! - [`open`] a filter. A map of up to 256 MiB is verified; of a 10 GiB file it reads one page and the pages that the
+//!   questions touch. A read takes all of it and checks all of it. [`Opened::is_verified`] tells.
 //! - [`write()`] a filter. The name always means a whole file: the old one or the new one.
 //! - [`update`] a filter under a lock: small files are replaced, large ones of a family that can are
 //!   changed where they lie.
@@ -33,7 +33,10 @@ mod spool;
 
 pub use bytes::{read_bytes, update_bytes, write_bytes};
 pub use error::StoreError;
-pub use file::{Access, Checked, Opened, UpdateError, decode, open, open_sealed, update, write};
+pub use file::{
+    Access, Check, Checked, Opened, Sizes, UpdateError, decode, open, open_checked, open_sealed, update,
+    update_sized, write, write_summed,
+};
 pub use held::{Held, hold};
 pub use shards::{DigestSpool, LEAST_SPOOL_BYTES, Sorter};
 pub use spool::Spool;

@@ -49,6 +49,13 @@ pub enum Limit {
         /// How much was asked of the allocator.
         bytes: u64,
     },
+    /// What the filter says of itself would make it grow further than what it holds can justify.
+    Growth {
+        /// The bytes that it would take.
+        bytes: u64,
+        /// The most that is justified.
+        most: u64,
+    },
     /// The filter came from bytes that were not verified, and is damaged.
     Damaged,
     /// The key, with others that look the same, is in as often as it can be.
@@ -88,6 +95,11 @@ impl fmt::Display for Full {
                 f,
                 "the filter is full: {used} of {slots} slots are taken and there is no room for this key; it was made \
                  for {capacity} keys; build a larger one"
+            ),
+            Limit::Growth { bytes, most } => write!(
+                f,
+                "the filter is full, and its header asks for {bytes} bytes to grow where its size justifies {most}; the \
+                 file is damaged or crafted"
             ),
             Limit::Damaged => {
                 f.write_str("the filter is damaged and nothing was changed; mayhap info --verify says more")
@@ -278,6 +290,11 @@ pub enum Mismatch {
         /// The sum of the rates of all layers.
         sum: f64,
     },
+    /// One of them came from bytes that were not verified, and is damaged.
+    Damaged {
+        /// Whether it is the one that was to be merged, or else the one that was to change.
+        theirs: bool,
+    },
     /// They agree, but the keys of both do not fit.
     Full(Full),
 }
@@ -347,6 +364,13 @@ impl fmt::Display for Mismatch {
             }
             Self::Memory { bytes } => {
                 write!(f, "{bytes} bytes of memory are needed for the result and were not granted")
+            }
+            Self::Damaged { theirs } => {
+                let which = if *theirs { "second" } else { "first" };
+                write!(
+                    f,
+                    "the {which} filter is damaged: the checksum of its payload does not match its bytes"
+                )
             }
             Self::Rate { asked, sum } => write!(
                 f,
@@ -464,6 +488,8 @@ pub enum FoldError {
         /// How much was asked of the allocator.
         bytes: u64,
     },
+    /// The filter came from bytes that were not verified, and is damaged.
+    Damaged,
 }
 
 impl fmt::Display for FoldError {
@@ -488,6 +514,9 @@ impl fmt::Display for FoldError {
             ),
             Self::Memory { bytes } => {
                 write!(f, "{bytes} bytes of memory are needed for the result and were not granted")
+            }
+            Self::Damaged => {
+                f.write_str("the filter is damaged: the checksum of its payload does not match its bytes")
             }
         }
     }

@@ -504,6 +504,20 @@ pub fn encode_with<'a>(
     writer.finish(summing)
 }
 
+/// Compares the checksum of the bytes that a filter came from, if that has not been done: those of a file that was opened by
+/// its header alone ([`Verify::Header`]). All other filters are verified already, and this costs nothing.
+///
+/// What combines filters or folds one does this first, and what is damaged is encoded with a checksum that does not match
+/// either: damage is never hidden under a new checksum. Whoever would rather know first calls this.
+///
+/// # Errors
+/// [`DecodeError::Checksum`]: the filter is damaged.
+pub fn verify(filter: &dyn AnyFilter) -> Result<(), DecodeError> {
+    let mut sources = Writer::of_sources();
+    filter.encode(&mut sources);
+    sources.verify_sources()
+}
+
 /// A filter of one family from the bytes of a file.
 pub(crate) fn from_bytes<F>(
     bytes: &[u8],
@@ -555,7 +569,7 @@ pub fn combine(ours: &mut dyn AnyFilter, theirs: &dyn AnyFilter, how: Combine) -
     Ok(())
 }
 
-/// The other filter of a combination, if it is of the same type.
+/// The other filter of a combination, if it is of the same type and neither is damaged.
 pub(crate) fn same_type<'a, F: AnyFilter>(ours: &F, theirs: &'a dyn AnyFilter) -> Result<&'a F, Mismatch> {
     let theirs: &dyn Any = match theirs.exceptions() {
         None => theirs,
@@ -563,5 +577,10 @@ pub(crate) fn same_type<'a, F: AnyFilter>(ours: &F, theirs: &'a dyn AnyFilter) -
         Some(Exceptions { keys, .. }) => return Err(Mismatch::Exceptions { theirs: keys }),
     };
     let family = ours.family().name;
-    theirs.downcast_ref().ok_or(Mismatch::Family { ours: family, theirs: "another type" })
+    let theirs: &F =
+        theirs.downcast_ref().ok_or(Mismatch::Family { ours: family, theirs: "another type" })?;
+    // The result will be written under a checksum of its own, which must not vouch for what nobody has looked at.
+    verify(ours).map_err(|_| Mismatch::Damaged { theirs: false })?;
+    verify(theirs).map_err(|_| Mismatch::Damaged { theirs: true })?;
+    Ok(theirs)
 }

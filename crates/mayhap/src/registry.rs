@@ -73,6 +73,8 @@ pub fn open(bytes: Bytes, secret: Option<&Secret>) -> Result<Box<dyn AnyFilter>,
 pub fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
     #[cfg(feature = "std")]
     if interop::is_foreign(frame.header.probing) {
+        // Many of them are not kept in words, which would remember a checksum that was not compared.
+        frame.verify_payload()?;
         let filter = interop::decode(frame, hashing)?;
         frame.end()?;
         return Ok(filter);

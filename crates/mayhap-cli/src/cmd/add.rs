@@ -7,7 +7,7 @@ use mayhap::family::Capabilities;
 use mayhap::interop::{Reading, pybloom_live};
 use mayhap::registry::FAMILIES;
 use mayhap::{AnyFilter, Error, Hashing, Secret};
-use mayhap_store::Spool;
+use mayhap_store::{Check, Spool};
 
 use crate::YES;
 use crate::args::{Common, KeyArgs, OpenArgs};
@@ -113,7 +113,8 @@ pub(crate) fn ready_for(
             format.name()
         ),
     }
-    let (opened, format) = open.open_with_format(path, Some(keys.kind))?;
+    // A first look; all of it is verified under the lock, before it is changed.
+    let (opened, format) = open.open_with_format(path, Some(keys.kind), Check::Header)?;
     let filter = opened.filter;
     need(path, &*filter, operation, can)?;
     check_kind(path, &*filter, keys)?;

@@ -10,6 +10,7 @@ use mayhap::family::Make;
 use mayhap::interop::{Format, HashRule, Making};
 use mayhap::registry::FAMILIES;
 use mayhap::spec::{DEFAULT_FPR, EXPANDING_CAPACITY};
+use mayhap::wire::Summing;
 use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Insertion, Layout, Spec, SpecError, family};
 use mayhap_store::Spool;
 use serde_json::{Value, json};
@@ -390,7 +391,7 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
     let mut filter = format.make(&making(keys))?;
     insert_files(&mut *filter, &inputs, &selector, common)?;
     let to = args.to.unwrap_or(FileFormat::Mayhap);
-    write_as(to, &args.output, &*filter)?;
+    write_as(to, &args.output, &*filter, Summing::Payload)?;
     describe(args, None, common, &*filter)?;
     Ok(YES)
 }
@@ -515,7 +516,7 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
         Some(allowed) => allowed.except_from(filter, common),
         None => filter,
     };
-    secret.save(|| write(&args.output, &*filter))?;
+    secret.save(|| write(&args.output, &*filter, Summing::Payload))?;
     if args.grow {
         let doublings = filter.doublings().map_or(0, |doublings| doublings.made);
         common.say(format_args!("--grow: the family {}, doubled {doublings} times", filter.family().name));

@@ -53,7 +53,7 @@ const INTEGERS_OR_NOT: &str = "--as i64 or --as u64 if they are integers, or els
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
-    let (opened, from) = args.open.open_with_format(path, args.kind)?;
+    let (opened, from, summing) = args.open.open_whole(path, args.kind, common)?;
     let filter = opened.filter;
     let mut kinds = OF_SEVERAL_KINDS.iter().filter(|(format, _)| from == FileFormat::Foreign(format));
     if let (None, Some((format, say))) = (args.kind, kinds.next()) {
@@ -66,9 +66,11 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     if is_same_file(path, &args.output) && args.to == FileFormat::Mayhap && from == FileFormat::Mayhap {
         anyhow::bail!("{}: is a mayhap file already", path.display());
     }
-    write_as(args.to, &args.output, &*filter).map_err(|e| match e.is::<mayhap::interop::ConvertError>() {
-        true => e.context(path.display().to_string()),
-        false => e,
+    write_as(args.to, &args.output, &*filter, summing).map_err(|e| {
+        match e.is::<mayhap::interop::ConvertError>() {
+            true => e.context(path.display().to_string()),
+            false => e,
+        }
     })?;
     args.open.secret.remind(common, filter.hashing(), path, &args.output);
     let (report, to) = (filter.report(), args.to.name());

@@ -37,13 +37,13 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
-    let (opened, format) = args.open.open_with_format(path, None)?;
+    let (opened, format, summing) = args.open.open_whole(path, None, common)?;
     let filter = opened.filter;
     let family = filter.family();
     need(path, &*filter, "fold", |can| can.folds)?;
     let folded = filter.as_fold().ok_or(filter.unsupported("fold"))?.fold_to(args.fpr);
     let folded = folded.map_err(|e| anyhow!("{}: {}", path.display(), explain(e)))?;
-    write_as(format, &args.output, &*folded)?;
+    write_as(format, &args.output, &*folded, summing)?;
     args.open.secret.remind(common, folded.hashing(), path, &args.output);
 
     let (before, after) = (filter.report(), folded.report());

@@ -8,7 +8,7 @@ use mayhap::family::{AreaReport, AreasReport, CounterReport, LayerReport};
 use mayhap::math::AreaRates;
 use mayhap::wire::Summing;
 use mayhap::{AnyFilter, CountingRule, Doublings, Layout};
-use mayhap_store::{Access, Checked, open, open_sealed, write_bytes};
+use mayhap_store::{Access, Check, Checked, open_checked, open_sealed, write_bytes};
 use serde_json::{Value, json};
 
 use crate::formats::{FileFormat, FormatArgs};
@@ -44,8 +44,10 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let format = args.format.of(path)?;
     // What is known without the secret is shown without it; one that is given must be the right one.
     let opened = match (format, args.secret.is_given()) {
-        (FileFormat::Mayhap, true) => args.secret.open(path, |secret| open(path, access, secret))?,
-        (FileFormat::Mayhap, false) => open_sealed(path, access)?,
+        (FileFormat::Mayhap, true) => {
+            args.secret.open(path, |secret| open_checked(path, access, Check::Header, secret))?
+        }
+        (FileFormat::Mayhap, false) => open_sealed(path, access, Check::Header)?,
         _ => args.format.open_foreign(path, format, access, None)?,
     };
     let (filter, checked) = (&*opened.filter, opened.checked);
@@ -338,7 +340,7 @@ fn explain(checked: Checked) -> &'static str {
     match checked {
         Checked::Header => "header-ok (--verify reads the rest)",
         Checked::All => "ok",
-        Checked::Unsummed => "unsummed (updated in place; a merge or a rebuild renews it)",
+        Checked::Unsummed => "unsummed (updated in place; a filter built from the keys has a checksum)",
         Checked::Interrupted => "interrupted (a writer died; no key is lost, the next add renews the counts)",
         Checked::Nothing => "none (files of this format have no checksum)",
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
+use mayhap::wire::Summing;
 use mayhap::{AnyFilter, Combine, combine, share_exceptions};
 use serde_json::json;
 
@@ -52,11 +53,15 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let intersects = how == Combine::Intersection;
     let (first, others) = args.filters.split_first().context("no filter file is given")?;
     let mut opened = Vec::with_capacity(args.filters.len());
+    let mut summing = Summing::Payload;
     let mut formats = Vec::with_capacity(args.filters.len());
     // A key that is in all filters but one passes if that one admits it.
     let mut one_side = 0.0_f64;
     for path in &args.filters {
-        let (part, format) = args.open.open_with_format(path, None)?;
+        let (part, format, summed) = args.open.open_whole(path, None, common)?;
+        if summed == Summing::Skip {
+            summing = summed;
+        }
         one_side = one_side.max(part.filter.report().fpr_now);
         opened.push(part.filter);
         formats.push(format);
@@ -112,7 +117,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             report::rate(limit),
         );
     }
-    write_as(format, &args.output, &*result)?;
+    write_as(format, &args.output, &*result, summing)?;
     args.open.secret.remind(common, result.hashing(), first, &args.output);
     let mixed = sizes.len() > 1;
     if mixed {

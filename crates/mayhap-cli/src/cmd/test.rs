@@ -6,6 +6,7 @@ use anyhow::Result;
 use mayhap::family::Guarantee;
 use mayhap::{AnyFilter, Digest};
 use mayhap_eval::{Proportion, Random};
+use mayhap_store::Check;
 use serde_json::json;
 
 use crate::args::{Common, KeyArgs, OpenArgs};
@@ -41,7 +42,7 @@ const CONFIDENCE: f64 = 0.95;
 const INTERVAL_SIGMAS: f64 = 1.96;
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
-    let opened = args.open.open(&args.filter, args.keys.kind)?;
+    let opened = args.open.open_with_format(&args.filter, Some(args.keys.kind), Check::All)?.0;
     let filter = &*opened.filter;
     check_kind(&args.filter, filter, &args.keys)?;
     let present = ask(args, common, filter, &args.files)?;

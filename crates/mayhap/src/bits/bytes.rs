@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::ops::Range;
 
+use super::seal::Seal;
+
 /// Memory that one holder may write, such as a private or shared map of a file.
 ///
 /// `as_ref` and `as_mut` must return the same bytes at the same address each time.
@@ -14,7 +16,9 @@ pub trait ExclusiveBytes: AsRef<[u8]> + AsMut<[u8]> + Send + Sync {}
 impl<T: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> ExclusiveBytes for T {}
 
 /// Bytes with an owner, so that a filter can live in a mapped file without copying it.
-pub struct Bytes(pub(super) Owner);
+///
+/// Those of a payload whose checksum was not compared carry it along.
+pub struct Bytes(pub(super) Owner, pub(super) Option<Arc<Seal>>);
 
 pub(super) enum Owner {
     Shared { owner: Arc<dyn AsRef<[u8]> + Send + Sync>, range: Range<usize> },
@@ -25,12 +29,12 @@ impl Bytes {
     /// Bytes that are only read. The owner may be a `Vec<u8>`, a map, a `&'static [u8]`.
     pub fn shared(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
         let range = 0..owner.as_ref().len();
-        Self(Owner::Shared { owner: Arc::new(owner), range })
+        Self(Owner::Shared { owner: Arc::new(owner), range }, None)
     }
 
     /// Bytes that are written in place: what a filter changes, the owner sees.
     pub fn exclusive(owner: impl ExclusiveBytes + 'static) -> Self {
-        Self(Owner::Exclusive(Box::new(owner)))
+        Self(Owner::Exclusive(Box::new(owner)), None)
     }
 
     /// The bytes.
@@ -59,12 +63,23 @@ impl Bytes {
     pub fn part(&self, part: Range<usize>) -> Option<Self> {
         let bytes = self.as_slice().get(part.clone())?;
         Some(match &self.0 {
-            Owner::Shared { owner, range } => Self(Owner::Shared {
-                owner: Arc::clone(owner),
-                range: range.start + part.start..range.start + part.end,
-            }),
+            Owner::Shared { owner, range } => {
+                let range = range.start + part.start..range.start + part.end;
+                Self(Owner::Shared { owner: Arc::clone(owner), range }, self.1.clone())
+            }
             Owner::Exclusive(_) => Self::shared(bytes.to_vec()),
         })
+    }
+
+    /// The checksum was compared.
+    pub(crate) fn set_verified(&mut self) {
+        self.1 = None;
+    }
+
+    /// The same bytes, whose checksum is this and was not compared yet. For shared ones only.
+    pub(crate) fn unverified(self, stored: u64) -> Self {
+        let Some(all) = self.part(0..self.len()) else { return self };
+        Self(self.0, Some(Seal::new(all, stored)))
     }
 }
 

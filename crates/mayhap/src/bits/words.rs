@@ -7,10 +7,13 @@
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 
 use super::bytes::{Bytes, ExclusiveBytes, Owner};
+use super::seal::Seal;
+use crate::error::DecodeError;
 use crate::simd::Memory;
 
 /// The allocator said no.
@@ -40,7 +43,9 @@ pub const fn words_for(bits: u64) -> u64 {
 ///
 /// Shared bytes are used where they lie if the machine is little-endian and they are aligned; they
 /// are copied on the first write. On a big-endian machine they are copied at once.
-pub struct Words(Storage);
+///
+/// Words of a payload whose checksum was not compared keep it, also when they were copied and changed.
+pub struct Words(Storage, Option<Arc<Seal>>);
 
 enum Storage {
     Own(Memory),
@@ -56,7 +61,7 @@ impl Words {
     pub fn zeroed(words: u64) -> Result<Self, OutOfMemory> {
         let refused = OutOfMemory { bytes: words.saturating_mul(8) };
         let length = usize::try_from(words).map_err(|_| refused)?;
-        Memory::zeroed(length).map(|memory| Self(Storage::Own(memory))).ok_or(refused)
+        Memory::zeroed(length).map(Self::from).ok_or(refused)
     }
 
     /// A private copy.
@@ -64,6 +69,14 @@ impl Words {
         let mut copy = Self::zeroed(words.len() as u64).expect("memory for a copy");
         copy.as_mut_slice().copy_from_slice(words);
         copy
+    }
+
+    /// Compares the checksum of the bytes that these words came from, if nobody has.
+    ///
+    /// # Errors
+    /// [`DecodeError::Checksum`]: they are damaged.
+    pub(crate) fn verify(&self) -> Result<(), DecodeError> {
+        self.1.as_ref().map_or(Ok(()), |seal| seal.verify())
     }
 
     /// Whether somebody else sees what is written.
@@ -80,7 +93,7 @@ impl Words {
         }
     }
 
-    /// Forgets all words behind the first `len`, if they are in memory of their own: for somebody who knows afterwards only
+    /// Forgets all words behind the first `len` and gives their memory back, if they are in memory of their own: for somebody who knows afterwards only
     /// how many were needed.
     pub(crate) fn truncate(&mut self, len: usize) {
         match &mut self.0 {
@@ -105,17 +118,20 @@ impl Words {
         }
         let in_place =
             cfg!(target_endian = "little") && bytemuck::try_cast_slice::<u8, u64>(bytes.as_slice()).is_ok();
+        let seal = bytes.1.clone();
         if !in_place {
             let mut copy = Self::zeroed(bytes.len() as u64 / 8).ok()?;
             for (word, bytes) in copy.as_mut_slice().iter_mut().zip(bytes.as_slice().as_chunks().0) {
                 *word = u64::from_le_bytes(*bytes);
             }
+            copy.1 = seal;
             return Some(copy);
         }
-        Some(Self(match bytes.0 {
+        let storage = match bytes.0 {
             Owner::Shared { .. } => Storage::Shared(bytes),
             Owner::Exclusive(owner) => Storage::InPlace(owner),
-        }))
+        };
+        Some(Self(storage, seal))
     }
 
     /// The words.
@@ -155,7 +171,10 @@ impl Words {
     #[inline(never)]
     fn foreign_mut(&mut self) -> &mut [u64] {
         if let Storage::Shared(bytes) = &self.0 {
-            *self = Self::copy_of(bytemuck::cast_slice(bytes.as_slice()));
+            let mut copy = Self::copy_of(bytemuck::cast_slice(bytes.as_slice()));
+            // A seal keeps the old bytes. All of them are being read anyway: compared now, they can go.
+            copy.1 = self.1.take().filter(|seal| seal.verify().is_err());
+            *self = copy;
         }
         match &mut self.0 {
             Storage::Own(memory) => memory.as_mut_slice(),
@@ -196,13 +215,13 @@ impl Words {
 /// No words.
 impl Default for Words {
     fn default() -> Self {
-        Self(Storage::Own(Memory::default()))
+        Self::from(Memory::default())
     }
 }
 
 impl From<Memory> for Words {
     fn from(memory: Memory) -> Self {
-        Self(Storage::Own(memory))
+        Self(Storage::Own(memory), None)
     }
 }
 
@@ -226,7 +245,9 @@ impl From<Vec<u64>> for Words {
 /// A clone of words that are written in place is a private copy.
 impl Clone for Words {
     fn clone(&self) -> Self {
-        Self::copy_of(self.as_slice())
+        let mut copy = Self::copy_of(self.as_slice());
+        copy.1.clone_from(&self.1);
+        copy
     }
 }
 

@@ -605,12 +605,14 @@ impl Bloom {
     /// ```
     ///
     /// # Errors
-    /// [`FoldError::Factor`] if the factor does not divide the bits.
+    /// [`FoldError::Factor`] if the factor does not divide the bits; [`FoldError::Damaged`] if they came from bytes that were
+    /// not verified, and are damaged.
     pub fn fold(&self, factor: u64) -> Result<Self, FoldError> {
         let BloomSize { capacity, bits, probes, fpr_asked, .. } = self.size;
         if !bits.is_multiple_of(factor) {
             return Err(FoldError::Factor { bits, factor });
         }
+        self.words.verify().map_err(|_| FoldError::Damaged)?;
         let words = folded(self.words.as_slice(), bits, factor)?;
         let bits = bits / factor;
         let fits = math::bloom_capacity_for_probes(bits, fpr_asked, probes);
@@ -632,6 +634,7 @@ impl Bloom {
         if !(MIN_FPR..1.0).contains(&fpr) {
             return Err(FoldError::Fpr { asked: fpr });
         }
+        self.words.verify().map_err(|_| FoldError::Damaged)?;
         let (asked, now, BloomSize { bits, probes, .. }) = (fpr, self.fpr(), self.size);
         if now > asked {
             return Err(FoldError::TooFull { asked, now });

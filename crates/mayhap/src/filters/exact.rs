@@ -411,7 +411,7 @@ impl AnyFilter for Exact {
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {
         out.counts(self.inserted, self.len());
         out.params().u64(self.len()).u64(self.capacity);
-        out.bytes(self.sorted_bytes());
+        out.bytes_of(Some(&self.sorted), || self.sorted_bytes());
     }
 
     fn as_insert(&mut self) -> Option<&mut dyn Insert> {

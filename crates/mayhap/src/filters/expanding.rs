@@ -651,7 +651,7 @@ impl Expanding {
 
     #[cold]
     fn make_sure(&mut self) -> Result<(), Limit> {
-        if !self.is_as_written() {
+        if self.words.verify().is_err() || !self.is_as_written() {
             return Err(Limit::Damaged);
         }
         self.is_whole = true;

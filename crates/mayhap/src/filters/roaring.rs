@@ -117,6 +117,8 @@ impl RoaringSet {
     }
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+        // Every byte is read in any case, and nothing of the bytes is kept that could be compared later.
+        frame.verify_payload()?;
         let header = &frame.header;
         header.must_probe_by(Probing::None)?;
         if hashing != Hashing::Integer {
@@ -214,9 +216,11 @@ impl AnyFilter for RoaringSet {
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {
         out.counts(self.inserted, self.set.len());
         out.params().u64(self.capacity);
-        let mut bytes = Vec::with_capacity(self.set.serialized_size());
-        self.set.serialize_into(&mut bytes).expect("a vector takes every byte");
-        out.bytes(bytes);
+        out.bytes_of(None, || {
+            let mut bytes = Vec::with_capacity(self.set.serialized_size());
+            self.set.serialize_into(&mut bytes).expect("a vector takes every byte");
+            bytes.into()
+        });
     }
 
     fn as_insert(&mut self) -> Option<&mut dyn Insert> {

@@ -51,7 +51,7 @@ use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, LayerReport, Make, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math::{self, ProbesRule};
-use crate::narrow::{index, small_len};
+use crate::narrow::{index, small_len, whole};
 use crate::paths::Paths;
 use crate::probing::{PHI, Probing, positions};
 use crate::rates::{self, Rate};
@@ -97,6 +97,18 @@ pub static FAMILY: Family = Family {
 /// The most layers. Each is asked for every key, so that a filter with more of them is of no use; and all must fit the
 /// header.
 const MAX_LAYERS: usize = 1024;
+
+/// A new layer has no more than so many times the bits of all layers before, or [`FREE_BITS`] if that is more: then further
+/// layers follow sooner. Growth is hardly ever above 4, so that only those notice who ask for much more; and a crafted file of
+/// a few bytes cannot make one insert take all memory.
+const MOST_TIMES: u64 = 64;
+/// 16 MiB.
+const FREE_BITS: u64 = 16 << 23;
+
+/// How many keys so many bits are half full with.
+fn capacity_of(bits: u64, probes: u32) -> u64 {
+    whole(bits as f64 * core::f64::consts::LN_2 / f64::from(probes.max(1))).max(1)
+}
 
 /// So many keys of a batch are hashed and asked of all layers together: a small part of the first-level cache.
 const CHUNK: usize = 512;
@@ -156,6 +168,12 @@ impl Layer {
 
     fn is_full(&self) -> bool {
         self.keys >= self.capacity
+    }
+
+    /// How many keys it is for, or what its bits have room for if that is less: only a crafted file says more.
+    fn justified_capacity(&self) -> u64 {
+        let Self { capacity, probes, bits, .. } = *self;
+        if layer_bits(capacity, probes) <= bits { capacity } else { capacity_of(bits, probes) }
     }
 
     fn ones(&self) -> u64 {
@@ -393,9 +411,14 @@ impl Scalable {
         }
         let number = self.layers.last().map_or(0, |layer| layer.number.saturating_add(1));
         let times = u64::from(self.growth).saturating_pow(number);
-        let capacity = self.first_capacity.saturating_mul(times).min(MAX_CAPACITY);
+        // A file may claim any capacity and any number of a layer. What it has bits for is known.
+        let largest = self.layers.iter().map(Layer::justified_capacity).max().unwrap_or(1);
+        let justified = largest.saturating_mul(self.growth.into());
+        let capacity = self.first_capacity.saturating_mul(times).min(justified).clamp(1, MAX_CAPACITY);
         let fpr = self.fpr_left * (1.0 - self.tightening);
         let probes = math::bloom_probes(fpr, ProbesRule::Up);
+        let most = self.bits().saturating_mul(MOST_TIMES).max(FREE_BITS);
+        let capacity = capacity.min(capacity_of(most, probes));
         let bits = layer_bits(capacity, probes);
         if bits > MAX_BITS - self.bits() {
             return Err(full(Limit::Memory { bytes: bits / 8 }));
@@ -510,7 +533,10 @@ impl Scalable {
                 keys[place].saturating_add(theirs.keys) <= ours.capacity || ours.covers(theirs)
             };
             match like().find(fits) {
-                Some((place, ours)) if ours.covers(theirs) => keys[place] = keys[place].max(theirs.keys),
+                // The other may claim to hold more keys in the same bits, if it was made for more.
+                Some((place, ours)) if ours.covers(theirs) => {
+                    keys[place] = keys[place].max(theirs.keys).min(ours.capacity);
+                }
                 Some((place, _)) => {
                     keys[place] += theirs.keys;
                     joined.push((place, theirs));

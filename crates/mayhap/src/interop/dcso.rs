@@ -166,22 +166,36 @@ pub fn data_length(file: &[u8]) -> Result<u64, DecodeError> {
     Ok((file.len() - parse(file)?.end) as u64)
 }
 
-/// The bytes of a file in gzip. Other programs make other bytes of the same, which all inflate to it.
+/// The bytes of a file in gzip, which are read again. Other programs make other bytes of the same, which all inflate to it.
 #[must_use]
 pub fn gzip(file: &[u8]) -> Vec<u8> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    let written = encoder.write_all(file);
-    written.and_then(|()| encoder.finish()).expect("a vector takes every byte")
+    let packed = |level| {
+        let mut encoder = GzEncoder::new(Vec::new(), level);
+        let written = encoder.write_all(file);
+        written.and_then(|()| encoder.finish()).expect("a vector takes every byte")
+    };
+    let bytes = packed(Compression::default());
+    // A large filter that is nearly empty becomes too small to be believed.
+    if file.len() as u64 > most_inflated(&bytes) { packed(Compression::none()) } else { bytes }
 }
 
-/// No deflated byte becomes more than so many, and a little for what a stream begins with.
-const MOST_INFLATION: u64 = 1032;
+/// A file in gzip may become so many times as long, or [`ALWAYS_INFLATED`]: as much as loading a plain file takes. A bit array
+/// that is used at all does not compress that far, and what does can be unpacked first. Deflate itself would allow 1032.
+const MOST_INFLATION: u64 = 16;
+
+/// So many bytes are inflated whatever the length of the file: filters made for few keys are nearly empty at first.
+const ALWAYS_INFLATED: u64 = 16 << 20;
+
+/// How many bytes of a filter these may become.
+fn most_inflated(bytes: &[u8]) -> u64 {
+    (bytes.len() as u64).saturating_mul(MOST_INFLATION).max(ALWAYS_INFLATED)
+}
 
 /// Data of the user beyond this is refused in a file in gzip: somebody wants to fill the memory.
 pub const MOST_DATA_IN_GZIP: u64 = 16 << 20;
 
 /// The file in one member of gzip. What the header says of the bits bounds what is inflated, and the length of the file
-/// bounds what it can say.
+/// bounds what it can say: see [`MOST_INFLATION`].
 fn inflated(bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
     let broken = |_| DecodeError::Payload { problem: "gzip that cannot be read" };
     let mut decoder = GzDecoder::new(bytes);
@@ -189,9 +203,10 @@ fn inflated(bytes: &[u8]) -> Result<Vec<u8>, DecodeError> {
     (&mut decoder).take(HEADER).read_to_end(&mut file).map_err(broken)?;
     let (shape, _, _) = parse_header(&file)?;
     let needed = words_for(shape.bits) * 8;
-    let available = (bytes.len() as u64).saturating_mul(MOST_INFLATION);
-    if needed > available {
-        return Err(DecodeError::Truncated { field: "words", needed, available });
+    if HEADER + needed > most_inflated(bytes) {
+        return Err(DecodeError::Payload {
+            problem: "a filter of more than 16 MiB, and 16 times its length in gzip; unpack it first",
+        });
     }
     let limit = needed + MOST_DATA_IN_GZIP;
     let read = (&mut decoder).take(limit + 1).read_to_end(&mut file).map_err(broken)?;

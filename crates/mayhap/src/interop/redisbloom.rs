@@ -355,6 +355,12 @@ impl RedisBloom {
         if shape.probes > MOST_PROBES {
             return full(Limit::Layers { most: self.links.len() as u64 });
         }
+        // The rate of a link is at most 1/2, so that half of it takes at most twice the bits per key; powers of two double it
+        // again. Only a crafted header asks for more, such as one whose link claims more keys than it has bits for.
+        let most = newest.bytes.saturating_mul(4 * u64::from(self.growth.min(MAX_GROWTH)));
+        if shape.bytes > most.saturating_add(8) {
+            return full(Limit::Growth { bytes: shape.bytes, most });
+        }
         if shape.bytes > MAX_BITS / 8 {
             return full(Limit::Memory { bytes: shape.bytes });
         }

@@ -4,7 +4,7 @@
 //! It is here, among the unsafe code, because reading it is the first step of every question: the start and the
 //! length lie in two fields, where a boxed slice or a map would be matched, checked and cast for every key.
 
-use alloc::alloc::{alloc_zeroed, dealloc};
+use alloc::alloc::{alloc_zeroed, dealloc, realloc};
 use core::alloc::Layout;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
@@ -16,6 +16,20 @@ const LINE: usize = 64;
 /// alignment.
 #[cfg(all(feature = "std", target_os = "linux"))]
 const HUGE_FROM: usize = 4 << 20;
+
+/// The bytes of all maps that memories hold now: no allocator counts them.
+#[cfg(all(feature = "std", target_os = "linux"))]
+static MAPPED: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
+
+/// The bytes that filters of this process hold beside what the allocator gave them: for those who measure.
+#[doc(hidden)]
+#[must_use]
+pub fn mapped_bytes() -> usize {
+    #[cfg(all(feature = "std", target_os = "linux"))]
+    return MAPPED.load(core::sync::atomic::Ordering::Relaxed);
+    #[cfg(not(all(feature = "std", target_os = "linux")))]
+    return 0;
+}
 
 /// Zeroed words of one's own.
 pub(crate) struct Memory {
@@ -57,6 +71,7 @@ impl Memory {
             let mut map = memmap2::MmapMut::map_anon(layout.size()).ok()?;
             // A wish, not a need: a kernel without huge pages serves small ones.
             let _ = map.advise(memmap2::Advice::HugePage);
+            MAPPED.fetch_add(map.len(), core::sync::atomic::Ordering::Relaxed);
             // A map starts on a page, so on a cache line, and moves only if it is told to.
             let start = NonNull::new(map.as_mut_ptr().cast())?;
             return Some(Self { start, len, source: Source::Map { held: map } });
@@ -80,10 +95,37 @@ impl Memory {
         unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 
-    /// Forgets all words behind the first `len`. Nothing moves and nothing is given back: of words that were never touched
-    /// the system has given none.
+    /// Forgets all words behind the first `len` and gives their memory back. What the system gave stays where it is; what the
+    /// allocator gave may move. If it is not taken back, it stays with the rest.
     pub(crate) fn truncate(&mut self, len: usize) {
-        self.len = self.len.min(len);
+        if len >= self.len {
+            return;
+        }
+        if len == 0 {
+            *self = Self::default();
+            return;
+        }
+        self.len = len;
+        match &mut self.source {
+            Source::None => {}
+            Source::Heap { words } => {
+                let Some(old) = layout(*words) else { return };
+                // SAFETY: it was allocated with this layout, and the new size is neither 0 nor larger than the old one. The
+                // borrow is exclusive, so that nobody has a reference to the words, which may move.
+                let start = unsafe { realloc(self.start.as_ptr().cast(), old, len * 8) };
+                if let Some(start) = NonNull::new(start.cast()) {
+                    (self.start, *words) = (start, len);
+                }
+            }
+            #[cfg(all(feature = "std", target_os = "linux"))]
+            Source::Map { held } => {
+                let before = held.len();
+                // SAFETY: the map becomes shorter and does not move, and what is cut off is behind all words.
+                if unsafe { held.remap(len * 8, memmap2::RemapOptions::new()) }.is_ok() {
+                    MAPPED.fetch_sub(before - held.len(), core::sync::atomic::Ordering::Relaxed);
+                }
+            }
+        }
     }
 
     /// Gives back words that nobody needs any more, as far as they fill huge pages and came from the system: afterwards
@@ -118,6 +160,10 @@ impl Default for Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
+        #[cfg(all(feature = "std", target_os = "linux"))]
+        if let Source::Map { held } = &self.source {
+            MAPPED.fetch_sub(held.len(), core::sync::atomic::Ordering::Relaxed);
+        }
         if let Source::Heap { words } = self.source
             && let Some(layout) = layout(words)
         {
@@ -232,6 +278,14 @@ mod tests {
             for (asked, left) in [(len + 1, len), (50, 50), (60, 50), (0, 0)] {
                 memory.truncate(asked);
                 assert!(memory.as_slice().len() == left && memory.as_slice().iter().all(|&word| word == 7));
+                assert!(memory.as_slice().as_ptr().addr().is_multiple_of(LINE) || left == 0);
+                let held = match &memory.source {
+                    Source::None => 0,
+                    Source::Heap { words } => 8 * words,
+                    #[cfg(target_os = "linux")]
+                    Source::Map { held } => held.len(),
+                };
+                assert_eq!(held, 8 * left, "what is cut off is given back");
             }
         }
     }

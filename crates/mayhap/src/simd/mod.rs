@@ -24,6 +24,8 @@ pub(crate) use columns::{ColumnWork, Parities, with_parities};
 pub(crate) use lines::{Compare, Line, LineWork, with_lines};
 #[cfg(feature = "std")]
 pub(crate) use memory::MemoryPart;
+#[doc(hidden)]
+pub use memory::mapped_bytes;
 pub(crate) use memory::{AtomicMemory, Memory};
 pub(crate) use portable::{line_mask, split_mask};
 pub(crate) use ranks::{Ranks, Work, with_ranks};

@@ -379,10 +379,22 @@ impl Frame {
             end = *extent;
         }
         let mut frame = Self { header, payload, sections, verified: false };
-        if verify == Verify::All {
-            frame.verify_payload()?;
+        match verify {
+            Verify::All => frame.verify_payload()?,
+            Verify::Header if frame.has_checksum() => {
+                let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
+                frame.payload = payload.unverified(frame.header.payload.checksum);
+            }
+            Verify::Header => {}
         }
         Ok(frame)
+    }
+
+    /// Whether there is a checksum of the payload. What was updated in place, or is being updated, has none.
+    #[must_use]
+    pub fn has_checksum(&self) -> bool {
+        let flags = self.header.flags;
+        !flags.contains(Flags::WRITING) && !flags.contains(Flags::UNSUMMED)
     }
 
     /// The hashing that the header names, with the secret if it needs one.
@@ -426,10 +438,10 @@ impl Frame {
     /// # Errors
     /// [`DecodeError::Checksum`].
     pub fn verify_payload(&mut self) -> Result<(), DecodeError> {
-        let flags = self.header.flags;
-        if !flags.contains(Flags::WRITING) && !flags.contains(Flags::UNSUMMED) {
+        if self.has_checksum() && !self.verified {
             verify_checksum("payload", &self.header.payload, &self.payload)?;
         }
+        self.payload.set_verified();
         self.verified = true;
         Ok(())
     }

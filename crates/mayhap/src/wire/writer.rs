@@ -8,7 +8,8 @@ use xxhash_rust::xxh3::Xxh3;
 use super::checksum;
 use super::frame::{Extent, Flags, Header, PAGE};
 use crate::bits::Words;
-use crate::hash::StoredHashing;
+use crate::error::DecodeError;
+use crate::hash::{Hashing, StoredHashing};
 use crate::probing::Probing;
 
 /// Whether the payload is read for its checksum.
@@ -32,6 +33,10 @@ pub struct Writer<'a> {
     params: Params,
     payload: Vec<Cow<'a, [u8]>>,
     sections: Vec<(u32, Cow<'a, [u8]>)>,
+    /// Words from which the payload is made, and which may come from bytes that nobody has verified.
+    sources: Vec<&'a Words>,
+    /// Whether only those are wanted, and no payload.
+    only_sources: bool,
 }
 
 /// A family's parameters, field after field, little-endian.
@@ -70,7 +75,14 @@ impl<'a> Writer<'a> {
             params: Params::default(),
             payload: Vec::new(),
             sections: Vec::new(),
+            sources: Vec::new(),
+            only_sources: false,
         }
+    }
+
+    /// One that writes nothing, and [verifies](Writer::verify_sources) what it is given.
+    pub(crate) fn of_sources() -> Self {
+        Self { only_sources: true, ..Self::new(0, Hashing::default().stored()) }
     }
 
     /// The rule from digest to positions.
@@ -96,7 +108,15 @@ impl<'a> Writer<'a> {
 
     /// Appends words to the payload.
     pub fn words(&mut self, words: &'a Words) {
-        self.payload.push(words.to_le_bytes());
+        self.bytes_of(Some(words), || words.to_le_bytes());
+    }
+
+    /// Appends bytes that are made for it, perhaps of words.
+    pub fn bytes_of(&mut self, words: Option<&'a Words>, make: impl FnOnce() -> Cow<'a, [u8]>) {
+        self.sources.extend(words);
+        if !self.only_sources {
+            self.payload.push(make());
+        }
     }
 
     /// Appends bytes to the payload.
@@ -109,7 +129,14 @@ impl<'a> Writer<'a> {
         self.sections.push((id, bytes.into()));
     }
 
+    /// Compares the checksum of the bytes that the payload came from, if that has not been done.
+    pub(crate) fn verify_sources(&self) -> Result<(), DecodeError> {
+        self.sources.iter().try_for_each(|words| words.verify())
+    }
+
     /// Computes lengths, offsets and checksums.
+    ///
+    /// A payload that came from damaged bytes gets a checksum that does not fit: what is damaged stays damaged for every reader.
     pub(crate) fn finish(self, summing: Summing) -> Encoded<'a> {
         let header_len = Header::length_for(self.params.0.len(), self.sections.len());
         let length = self.payload.iter().map(|piece| piece.len() as u64).sum();
@@ -118,7 +145,8 @@ impl<'a> Writer<'a> {
             Summing::Payload => {
                 let mut hasher = Xxh3::new();
                 self.payload.iter().for_each(|piece| hasher.update(piece));
-                (Flags::NONE, hasher.digest())
+                let sum = hasher.digest();
+                (Flags::NONE, if self.verify_sources().is_ok() { sum } else { !sum })
             }
         };
         let flags = if self.inserted.is_none() { flags | Flags::UNCOUNTED } else { flags };
