@@ -5,6 +5,7 @@ use core::num::NonZeroU16;
 use std::time::Instant;
 
 use mayhap::family::{Guarantee, Make};
+use mayhap::filters::cuckoo::LOOKED_AT_BUCKETS;
 use mayhap::shards::MemoryShards;
 use mayhap::{AnyFilter, BuildError, Digest, Error, Family, Hashing, Layout, Plan, Spec, SpecError, math};
 
@@ -313,10 +314,12 @@ fn predicted(
         // Fingerprints, layers and slices say themselves what they hold.
         _ => None,
     };
-    // Copies take slots, and a key that matches one of them matches all: only different ones count.
+    // Copies take slots, and a key that matches one of them matches all: only different ones count. A small cuckoo filter sees
+    // that by itself.
     let copies = filter
         .slots()
         .filter(|slots| slots.used > distinct)
+        .filter(|slots| family.name != "cuckoo" || slots.slots > 4 * LOOKED_AT_BUCKETS)
         .map_or(1.0, |slots| distinct as f64 / slots.used as f64);
     let half = 0.5 / (distinct.max(1) as f64).sqrt();
     let deviation = match plan.probes {

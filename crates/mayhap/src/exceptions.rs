@@ -321,7 +321,7 @@ impl Merge for Excepted {
             .collect();
         self.filter.as_merge().expect(OFFERED).merge_from(filter)?;
         for key in dropped {
-            let _ = self.exceptions.remove_digest(key);
+            self.exceptions.remove_digest(key);
         }
         gained.into_iter().for_each(|key| self.put(key));
         Ok(())

@@ -16,11 +16,11 @@ pub(crate) struct Intersection {
 }
 
 impl Intersection {
-    /// Of so many keys, if that is a number, in so many set bits.
-    pub(crate) fn of(keys: f64, ones: u64) -> Self {
+    /// Of so many keys, if that is a number, in so many set bits. Without any it is an empty filter as others are.
+    pub(crate) fn of(keys: f64, ones: u64) -> Option<Self> {
         // Two numbers at the top are taken in a file.
         let keys = (keys.is_finite() && keys < (u64::MAX / 4) as f64).then(|| whole(libm::round(keys)));
-        Self { keys, ones }
+        (ones > 0).then_some(Self { keys, ones })
     }
 
     /// Of an unknown number of keys: one that was merged, or intersected again.
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn a_header_keeps_what_is_known() {
         for (keys, ones) in [(0.0, 5), (42_809.4, 7), (f64::INFINITY, 7), (f64::NAN, 1), (1e300, 3)] {
-            let intersection = Intersection::of(keys, ones);
+            let intersection = Intersection::of(keys, ones).unwrap();
             let read = Intersection::read(Intersection::stored(Some(intersection), ones), ones).unwrap();
             assert_eq!(read.len(ones).to_bits(), intersection.len(ones).to_bits(), "{keys}");
             // Keys have been inserted since, and their number is unknown.
@@ -74,5 +74,6 @@ mod tests {
             assert!(intersection.len(ones + 1).is_nan() && later.len(ones + 1).is_nan());
         }
         assert_eq!((Intersection::stored(None, 3), Intersection::read(0, 3)), (0, None));
+        assert_eq!(Intersection::of(f64::NAN, 0), None);
     }
 }

@@ -75,7 +75,6 @@ pub trait Insert: Filter {
 
 /// What came of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use]
 pub enum Removal {
     /// The key was perhaps in, and is in once less.
     Removed,
@@ -88,6 +87,7 @@ pub enum Removal {
 
 impl Removal {
     /// [`Removed`](Removal::Removed) if the key was in, for filters in which no key is stuck.
+    #[must_use]
     #[inline]
     pub const fn removed_if(was_in: bool) -> Self {
         if was_in { Self::Removed } else { Self::Absent }

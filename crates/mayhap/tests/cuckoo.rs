@@ -79,7 +79,14 @@ fn the_asked_rate_is_met_at_capacity() {
                 let keys: Vec<u64> = (0..n).collect();
                 cuckoo.insert_all(&keys).unwrap();
                 assert!(holds(&cuckoo, &keys));
-                assert!(cuckoo.fpr() <= p && cuckoo.fpr() == cuckoo.fpr_at_capacity());
+                // Of a small one the rate is that of the fingerprints at hand, which chance makes a little more or less.
+                let (now, planned) = (cuckoo.fpr(), cuckoo.fpr_at_capacity());
+                let rho = math::cuckoo_fpr_deviation(
+                    cuckoo.fingerprint_bits(),
+                    cuckoo.buckets(),
+                    cuckoo.slots().load(),
+                );
+                assert!(planned <= p && (now / planned - 1.0).abs() < 5.0 * rho + 1e-9, "{now}, {planned}");
                 let measured = ask(&cuckoo, most);
                 assert!(
                     agrees(&cuckoo, measured),

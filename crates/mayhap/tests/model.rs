@@ -5,7 +5,7 @@ mod paths;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 
-use mayhap::family::{Guarantee, Make};
+use mayhap::family::Make;
 use mayhap::internals::{Paths, with_paths};
 use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
@@ -100,12 +100,11 @@ impl Pair {
     }
 
     fn forget_all_but_the_last(&mut self, number: u64) {
-        let report = self.filter.report();
-        if report.guarantee != Guarantee::NoFalseNegativesInWindow {
+        if self.filter.window().is_none() {
             return;
         }
         self.recent.push_back(number);
-        if self.recent.len() as u64 > report.capacity
+        if self.recent.len() as u64 > self.filter.report().capacity
             && let Some(oldest) = self.recent.pop_front()
         {
             *self.model.get_mut(&oldest).unwrap() -= 1;

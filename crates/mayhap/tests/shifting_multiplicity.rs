@@ -264,7 +264,9 @@ fn the_largest_count_stays() {
     assert_eq!(filter.fill(), 0.0);
     // Counters of two bits are saturated by three keys of the same count.
     let mut full = ShiftingMultiplicity::from_spec(&counted(10_000, 8, 2).with_max_count(3)).unwrap();
-    (0..4).for_each(|_| drop(full.insert_count("a", 2)));
+    (0..4).for_each(|_| {
+        full.insert_count("a", 2);
+    });
     let before = full.to_bytes();
     assert_eq!((full.remove("a"), full.count("a")), (Ok(Removal::Stuck), 2));
     assert!(full.to_bytes() == before);

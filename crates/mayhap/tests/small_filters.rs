@@ -99,7 +99,7 @@ fn claims_hold(fpr: f64, seeds: u64, trials: u64) {
     assert!(wrong.is_empty(), "{} of {compared}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-const USUAL: (u64, u64) = (20, 100_000);
+const USUAL: (u64, u64) = (20, 60_000);
 const SLOW: (u64, u64) = (1000, 50_000);
 
 #[test]

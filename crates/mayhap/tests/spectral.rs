@@ -582,7 +582,7 @@ fn crafted_pairs_are_refused() {
         filter.as_count().unwrap().count_batch(&digests, &mut counts);
         filter.as_insert().unwrap().insert_batch(&digests, &mut Vec::new()).unwrap();
         let remove = filter.as_remove().unwrap();
-        digests.iter().for_each(|&digest| assert!(remove.remove_digest(digest).is_removed()));
+        digests.iter().for_each(|&digest| assert!(remove.remove_digest(digest) != Removal::Absent));
     }
     // Fewer pairs than counters above 15 are as good as a sum of 15.
     assert!(Spectral::from_bytes(&build(&pairs[..2])).is_ok() && Spectral::from_bytes(&build(&[])).is_ok());

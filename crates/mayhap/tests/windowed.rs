@@ -68,7 +68,9 @@ fn a_filter_that_is_just_full_told_too_many_keys() {
             let mut inserted = 0;
             for share in [0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 3.0] {
                 let to = (share * capacity as f64) as u64;
-                (inserted..to).for_each(|key| drop(filter.insert(key)));
+                (inserted..to).for_each(|key| {
+                    filter.insert(key);
+                });
                 inserted = to;
                 // The generation that is being filled, and those that are remembered.
                 let held = window.remembered + (inserted - 1) % window.generation + 1;

@@ -398,7 +398,7 @@ impl Blocked {
             _ => f64::NAN,
         };
         self.combine(other, |ours, theirs| ours & theirs)?;
-        self.intersection = Some(Intersection::of(common, self.ones()));
+        self.intersection = Intersection::of(common, self.ones());
         Ok(())
     }
 

@@ -488,10 +488,7 @@ impl Bloom {
     }
 
     fn rate(&self) -> Rate {
-        let words = self.words.as_slice();
-        rates::scaled(self.size.bits, self.size.probes, self.ones(), |place| {
-            words[(place / 64) as usize] >> (place % 64) & 1 == 1
-        })
+        rate(self.words.as_slice(), self.size.bits, self.size.probes, self.ones())
     }
 
     /// The false-positive rate with as many keys as it was made for.
@@ -640,15 +637,18 @@ impl Bloom {
             return Err(FoldError::TooFull { asked, now });
         }
         // A filter that is empty, or lucky with its first keys, must still be good for a key.
-        let rate = |bits: u64, ones: u64| {
-            let now = math::fpr_from_fill(ones as f64 / bits as f64, probes);
-            now.max(math::bloom_fpr_of_any_size(bits, 1, probes))
+        let least = |bits: u64| math::bloom_fpr_of_any_size(bits, 1, probes);
+        let rate =
+            |bits: u64, ones: u64, words: &[u64]| rate(words, bits, probes, ones).value.max(least(bits));
+        let fits = |bits, ones, words: Option<&[u64]>| match words {
+            Some(words) => rate(bits, ones, words) <= asked,
+            None => math::fpr_from_fill(ones as f64 / bits as f64, probes).max(least(bits)) <= asked,
         };
-        let fits = |bits, ones| rate(bits, ones) <= asked;
         let factor = largest_fold(self.paths, self.words.as_slice(), bits, self.ones(), &fits)?;
         if factor == 1 {
             let least = self.fold(math::prime_factors(bits).first().copied().unwrap_or(1))?;
-            let (factor, fpr) = (bits / least.size.bits, rate(least.size.bits, least.ones()));
+            let (factor, fpr) =
+                (bits / least.size.bits, rate(least.size.bits, least.ones(), least.words.as_slice()));
             return Err(FoldError::NoFold { bits, asked, factor, fpr });
         }
         let mut folded = self.fold(factor)?;
@@ -673,7 +673,7 @@ impl Bloom {
             _ => f64::NAN,
         };
         self.combine(other, |ours, theirs| ours & theirs)?;
-        self.intersection = Some(Intersection::of(common, self.ones()));
+        self.intersection = Intersection::of(common, self.ones());
         Ok(())
     }
 
@@ -792,6 +792,11 @@ impl Bloom {
     }
 }
 
+/// The false-positive rate of bits, so many of them set.
+fn rate(words: &[u64], bits: u64, probes: u32, ones: u64) -> Rate {
+    rates::scaled(bits, probes, ones, |place| words[(place / 64) as usize] >> (place % 64) & 1 == 1)
+}
+
 /// No bit behind the last one may be set: equality, counts and merges read whole words.
 fn tail_is_clear(words: &Words, bits: u64) -> bool {
     bits.is_multiple_of(64) || words.as_slice().last().is_none_or(|last| last >> (bits % 64) == 0)
@@ -802,7 +807,8 @@ fn folded(words: &[u64], bits: u64, factor: u64) -> Result<Words, FoldError> {
     resized(words, bits, bits / factor).map_err(|OutOfMemory { bytes }| FoldError::Memory { bytes })
 }
 
-/// The largest of the divisors of `bits` by which they can be folded so that `fits(bits, ones)`. 1 fits.
+/// The largest of the divisors of `bits` by which they can be folded so that `fits` says so, of the number of bits, of ones
+/// and of the words, where these are at hand. 1 fits.
 ///
 /// A fold by a multiple of `c` is a fold of the fold by `c` and never has a smaller share of ones, so
 /// what does not fit by `c` does not by any multiple. But a larger factor that is no multiple may fit
@@ -815,19 +821,20 @@ fn largest_fold(
     words: &[u64],
     bits: u64,
     ones: u64,
-    fits: &impl Fn(u64, u64) -> bool,
+    fits: &impl Fn(u64, u64, Option<&[u64]>) -> bool,
 ) -> Result<u64, FoldError> {
     let divisors = math::divisors(bits);
     let expected = |to: u64| math::resized_fill(bits, to, ones as f64 / bits as f64) * to as f64;
-    let start = divisors.partition_point(|&factor| fits(bits / factor, whole(expected(bits / factor))));
+    let fits_by_fill = |&factor: &u64| fits(bits / factor, whole(expected(bits / factor)), None);
+    let start = divisors.partition_point(fits_by_fill);
     let (lower, upper) = divisors.split_at(start);
     let (mut largest, mut refused) = (1, Vec::new());
     for &factor in lower.iter().rev().chain(upper) {
         if factor > largest && !refused.iter().any(|&other| factor.is_multiple_of(other)) {
             let to = bits / factor;
-            if fits(to, least_ones(paths, words, bits, factor)?)
-                && fits(to, folded(words, bits, factor)?.count_ones())
-            {
+            let has_room = fits(to, least_ones(paths, words, bits, factor)?, None);
+            let folded = if has_room { Some(folded(words, bits, factor)?) } else { None };
+            if folded.is_some_and(|folded| fits(to, folded.count_ones(), Some(folded.as_slice()))) {
                 largest = factor;
             } else {
                 refused.push(factor);

@@ -65,8 +65,8 @@ use crate::spec::{CuckooSize, Layout, MAX_BITS, Plan, Spec, cuckoo_widths};
 use crate::traits::{Count, Filter, Insert, Insertion, Merge, Removal, Remove};
 use crate::wire::{Fields, Frame, Summing, Writer};
 
-/// Up to so many buckets are looked at to find the rate: that takes 2 ms at the most.
-const LOOKED_AT_BUCKETS: u64 = 1 << 12;
+/// Up to so many buckets are looked at to find the rate: that takes 1 ms at the most. Copies of a key count once there.
+pub const LOOKED_AT_BUCKETS: u64 = 1 << 11;
 
 /// The family `cuckoo`.
 pub static FAMILY: Family = Family {

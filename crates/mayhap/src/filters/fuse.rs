@@ -53,8 +53,8 @@ use crate::spec::{FuseSize, Layout, MAX_BITS, Plan, Spec};
 use crate::traits::Filter;
 use crate::wire::{Fields, Frame, Summing, Writer};
 
-/// Up to so many pairs of values in all segments are compared to find the rate: that takes 3 ms at the most.
-const LOOKED_AT: u64 = 1 << 20;
+/// Up to so many pairs of values in all segments are compared to find the rate: that takes 1 ms at the most.
+const LOOKED_AT: u64 = 1 << 18;
 
 /// The family `fuse`.
 pub static FAMILY: Family = Family {

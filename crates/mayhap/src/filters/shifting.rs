@@ -592,7 +592,7 @@ impl Shifting {
         };
         self.windows.intersect(&other.windows);
         self.inserted = None;
-        self.intersection = Some(Intersection::of(common, self.windows.ones()));
+        self.intersection = Intersection::of(common, self.windows.ones());
         Ok(())
     }
 
