@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use mayhap::wire::{PAGE, Summing};
 use mayhap::{AnyFilter, Bloom, DecodeError, Exact, Hashing, Spec, encode};
-use mayhap_store::{Access, Checked, StoreError, open, open_sealed, write};
+use mayhap_store::{Access, Check, Checked, StoreError, open, open_checked, open_sealed, write};
 
 const BOTH: [Access; 2] = [Access::Map, Access::Read];
 
@@ -69,9 +69,10 @@ fn every_family_answers_from_its_file() {
     let path = folder.path().join("filter");
     for (filter, keys) in filters() {
         write(&path, &*filter).unwrap();
-        for (access, checked) in [(Access::Map, Checked::Header), (Access::Read, Checked::All)] {
+        for access in BOTH {
             let opened = open(&path, access, None).unwrap();
-            assert_eq!((opened.filter.family(), opened.checked), (filter.family(), checked));
+            assert_eq!((opened.filter.family(), opened.checked), (filter.family(), Checked::All));
+            assert!(opened.is_verified() && !opened.lacks_checksum());
             assert!(opened.metadata.is_none());
             assert!(keys.iter().all(|key| opened.filter.contains(key)));
             assert_eq!(opened.filter.report(), filter.report());
@@ -130,10 +131,10 @@ fn every_flipped_bit_of_the_header_is_refused() {
     }
 }
 
-/// A map believes the header. What it then answers may be wrong, but it answers.
+/// Who asks for the header only believes it. What the filter then answers may be wrong, but it answers.
 #[cfg(unix)]
 #[test]
-fn a_flipped_bit_of_the_payload_is_refused_by_a_read_and_harmless_in_a_map() {
+fn a_flipped_bit_of_the_payload_is_refused_and_harmless_to_those_who_look_at_the_header() {
     use std::os::unix::fs::FileExt;
     let folder = tempfile::tempdir().unwrap();
     for (filter, keys) in filters() {
@@ -144,11 +145,13 @@ fn a_flipped_bit_of_the_payload_is_refused_by_a_read_and_harmless_in_a_map() {
             let bit = at % 8;
             file.write_all_at(&[bytes[at] ^ 1 << bit], at as u64).unwrap();
             let what = format!("{} with bit {bit} of byte {at}", filter.family().name);
-            assert!(matches!(
-                refused(&path, Access::Read, &what),
-                DecodeError::Checksum { field: "payload", .. }
-            ));
-            if let Ok(opened) = open(&path, Access::Map, None) {
+            for access in BOTH {
+                assert!(matches!(
+                    refused(&path, access, &what),
+                    DecodeError::Checksum { field: "payload", .. }
+                ));
+            }
+            if let Ok(opened) = open_checked(&path, Access::Map, Check::Header, None) {
                 let _ = keys.iter().filter(|key| opened.filter.contains(key)).count();
                 let _ = opened.filter.report();
             }
@@ -225,8 +228,10 @@ fn a_keyed_filter_can_be_looked_at_without_its_secret() {
     bloom.extend((0..500).map(key));
     write(&path, &bloom).unwrap();
     for access in BOTH {
-        let (sealed, opened) =
-            (open_sealed(&path, access).unwrap(), open(&path, access, Some(&secret)).unwrap());
+        let (sealed, opened) = (
+            open_sealed(&path, access, Check::default()).unwrap(),
+            open(&path, access, Some(&secret)).unwrap(),
+        );
         assert_eq!(sealed.filter.report(), opened.filter.report());
         assert_eq!((sealed.key_id, opened.key_id), (Some(secret.id()), Some(secret.id())));
         assert_eq!(sealed.checked, opened.checked);
@@ -235,7 +240,39 @@ fn a_keyed_filter_can_be_looked_at_without_its_secret() {
     let mut bytes = fs::read(&path).unwrap();
     bytes[PAGE + 3] ^= 1;
     fs::write(&path, bytes).unwrap();
-    assert!(open_sealed(&path, Access::Read).is_err());
+    assert!(open_sealed(&path, Access::Read, Check::Header).is_err());
     write(&path, &self::bloom()).unwrap();
-    assert_eq!(open_sealed(&path, Access::Map).unwrap().key_id, None);
+    assert_eq!(open_sealed(&path, Access::Map, Check::Header).unwrap().key_id, None);
+}
+
+/// Both sides of the size up to which a map is verified.
+#[test]
+fn a_map_is_verified_up_to_a_size_and_beyond_it_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = bloom().to_bytes();
+    let payload = (bytes.len() - PAGE) as u64;
+    let path = file_of(folder.path(), &bytes);
+    for (check, checked) in [
+        (Check::UpTo(payload), Checked::All),
+        (Check::UpTo(payload - 1), Checked::Header),
+        (Check::All, Checked::All),
+        (Check::Header, Checked::Header),
+    ] {
+        let opened = open_checked(&path, Access::Map, check, None).unwrap();
+        assert_eq!((opened.checked, opened.is_verified()), (checked, checked == Checked::All));
+        // What is read is in memory already, and always verified.
+        assert!(open_checked(&path, Access::Read, check, None).unwrap().is_verified());
+    }
+    bytes[PAGE + 100] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    for check in [Check::UpTo(payload), Check::All, Check::default()] {
+        assert!(open_checked(&path, Access::Map, check, None).is_err(), "{check:?}");
+    }
+    // What was not verified is not written again, and the file that was to be replaced stays.
+    let opened = open_checked(&path, Access::Map, Check::UpTo(payload - 1), None).unwrap();
+    let other = folder.path().join("other");
+    fs::write(&other, "old").unwrap();
+    let error = write(&other, &*opened.filter).unwrap_err();
+    assert!(matches!(error, StoreError::Decode { source: DecodeError::Checksum { .. }, .. }), "{error}");
+    assert_eq!(fs::read(&other).unwrap(), b"old");
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use mayhap::wire::{METADATA, PAGE, Summing, mark_writing};
 use mayhap::{AnyFilter, Bloom, Combine, Exact, Spec, combine, encode_with, except};
-use mayhap_store::{Access, Checked, UpdateError, open, update, write};
+use mayhap_store::{Access, Checked, Sizes, UpdateError, open, update, update_sized, write};
 
 /// The least payload that is changed in place: 16 MiB.
 const IN_PLACE_BITS: u64 = 16 << 23;
@@ -138,7 +138,7 @@ fn nobody_reads_a_file_that_is_being_changed() {
         });
         waits.recv().unwrap();
         let opened = open(&path, Access::Map, None).unwrap();
-        assert!(opened.filter.contains(b"late") && opened.checked == Checked::Header);
+        assert!(opened.filter.contains(b"late") && opened.checked == Checked::All);
         writer.join().unwrap();
     });
 }
@@ -241,4 +241,37 @@ fn a_large_file_with_exceptions_is_replaced_and_keeps_them() {
     assert_eq!(opened.filter.exceptions().unwrap().keys, 1);
     assert!(opened.filter.contains(b"0-0-0") && !opened.filter.contains(b"kept"));
     assert!(holds_all(&path, &keys(0, 0)));
+}
+
+/// The checksum of a file that was changed in place was renewed over whatever damage was there.
+#[test]
+fn a_change_in_place_verifies_the_old_checksum_first() {
+    // In place with a new checksum, in place without one, and by replacement.
+    for (in_place_from, sum_up_to) in [(0, u64::MAX), (0, 0), (u64::MAX, 0)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut filter = small();
+        filter.extend(0..5000u64);
+        let path = file(&folder, &filter);
+        let whole = fs::read(&path).unwrap();
+        let mut damaged = whole.clone();
+        // As many bits are set as before, so that no count can tell.
+        let other = (PAGE + 1..whole.len()).find(|&at| whole[at] != whole[PAGE]).unwrap();
+        damaged.swap(PAGE, other);
+        fs::write(&path, &damaged).unwrap();
+        let insert = || {
+            update_sized(&path, None, Sizes { in_place_from, sum_up_to }, |filter| {
+                filter.insert_keys(&[b"new"], &mut Vec::new())
+            })
+        };
+        assert!(matches!(insert(), Err(UpdateError::Store(error)) if error.to_string().contains("damaged")));
+        assert!(fs::read(&path).unwrap() == damaged, "a damaged file was changed");
+        fs::write(&path, &whole).unwrap();
+        for _ in 0..2 {
+            insert().unwrap();
+            let opened = open(&path, Access::Read, None).unwrap();
+            let unsummed = in_place_from == 0 && sum_up_to == 0;
+            assert_eq!(opened.checked, if unsummed { Checked::Unsummed } else { Checked::All });
+            assert!(opened.filter.contains(b"new") && opened.lacks_checksum() == unsummed);
+        }
+    }
 }

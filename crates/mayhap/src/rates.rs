@@ -238,7 +238,8 @@ mod tests {
                 let Rate { value, deviation } = scaled(bits, probes, ones, |place| set[place as usize]);
                 assert_eq!(deviation, 0.0);
                 let passes = |trial: &u64| {
-                    let digest = Digest { a: mixed((1 << 62) + 2 * trial), b: mixed((1 << 62) + 2 * trial + 1) };
+                    let digest =
+                        Digest { a: mixed((1 << 62) + 2 * trial), b: mixed((1 << 62) + 2 * trial + 1) };
                     positions(digest, probes, bits).all(|place| set[place as usize])
                 };
                 let share = (0..TRIALS).filter(passes).count() as f64 / TRIALS as f64;

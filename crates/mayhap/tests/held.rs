@@ -4,8 +4,8 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::num::NonZeroU16;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use mayhap::bits::mapped_bytes;
 use mayhap::family::Make;
@@ -198,7 +198,7 @@ fn look_at_all(keys: u64, excesses: &mut Excesses) {
 /// `fuse` held 13.57 bits per key where its payload has 9.04, and `ribbon` 12.04 for 8.03.
 #[test]
 fn small_filters_hold_what_their_payload_takes() {
-    let _alone = ALONE.lock().unwrap();
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut excesses = Excesses::default();
     look_at_all(300_000, &mut excesses);
     assert!(excesses.0.is_empty(), "{}", excesses.0.join("\n"));
@@ -207,19 +207,20 @@ fn small_filters_hold_what_their_payload_takes() {
 /// From 4 MiB on the memory is mapped, on Linux.
 #[test]
 fn large_filters_hold_what_their_payload_takes() {
-    let _alone = ALONE.lock().unwrap();
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut excesses = Excesses::default();
     look_at_all(4_500_000, &mut excesses);
     assert!(excesses.0.is_empty(), "{}", excesses.0.join("\n"));
 }
 
-/// `size_in_bytes` is what is held, to the few bytes that an allocator rounds.
+/// `size_in_bytes` is what is held.
 #[test]
 fn the_size_in_bytes_is_what_is_held() {
-    let _alone = ALONE.lock().unwrap();
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let mut wrong = Vec::new();
     let mut compare = |what: &str, claimed: u64, held: usize| {
-        if (claimed as f64 / held as f64 - 1.0).abs() > 0.001 {
+        // The test runner itself holds a little more or less from one moment to the next.
+        if claimed.abs_diff(held as u64) > 1024 + claimed / 1000 {
             wrong.push(format!("{what}: {claimed} bytes claimed, {held} held"));
         }
     };

@@ -21,7 +21,12 @@ impl<T: AsRef<[u8]> + AsMut<[u8]> + Send + Sync> ExclusiveBytes for T {}
 pub struct Bytes(pub(super) Owner, pub(super) Option<Arc<Seal>>);
 
 pub(super) enum Owner {
-    Shared { owner: Arc<dyn AsRef<[u8]> + Send + Sync>, range: Range<usize> },
+    /// `is_heap`: a vector, which takes memory as long as one part of it is held.
+    Shared {
+        owner: Arc<dyn AsRef<[u8]> + Send + Sync>,
+        range: Range<usize>,
+        is_heap: bool,
+    },
     Exclusive(Box<dyn ExclusiveBytes>),
 }
 
@@ -29,7 +34,7 @@ impl Bytes {
     /// Bytes that are only read. The owner may be a `Vec<u8>`, a map, a `&'static [u8]`.
     pub fn shared(owner: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
         let range = 0..owner.as_ref().len();
-        Self(Owner::Shared { owner: Arc::new(owner), range }, None)
+        Self(Owner::Shared { owner: Arc::new(owner), range, is_heap: false }, None)
     }
 
     /// Bytes that are written in place: what a filter changes, the owner sees.
@@ -41,7 +46,7 @@ impl Bytes {
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         match &self.0 {
-            Owner::Shared { owner, range } => &(**owner).as_ref()[range.clone()],
+            Owner::Shared { owner, range, .. } => &(**owner).as_ref()[range.clone()],
             Owner::Exclusive(owner) => (**owner).as_ref(),
         }
     }
@@ -63,12 +68,24 @@ impl Bytes {
     pub fn part(&self, part: Range<usize>) -> Option<Self> {
         let bytes = self.as_slice().get(part.clone())?;
         Some(match &self.0 {
-            Owner::Shared { owner, range } => {
+            Owner::Shared { owner, range, is_heap } => {
                 let range = range.start + part.start..range.start + part.end;
-                Self(Owner::Shared { owner: Arc::clone(owner), range }, self.1.clone())
+                let owner = Arc::clone(owner);
+                Self(Owner::Shared { owner, range, is_heap: *is_heap }, self.1.clone())
             }
             Owner::Exclusive(_) => Self::shared(bytes.to_vec()),
         })
+    }
+
+    /// Whether they keep much more memory than their own: a part of a vector does, as long as it is held.
+    pub(super) fn keeps_more(&self) -> bool {
+        match &self.0 {
+            Owner::Shared { owner, range, is_heap: true } => {
+                let all = (**owner).as_ref().len();
+                range.len() < all - all / 64
+            }
+            _ => false,
+        }
     }
 
     /// The checksum was compared.
@@ -84,8 +101,10 @@ impl Bytes {
 }
 
 impl From<Vec<u8>> for Bytes {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self::shared(bytes)
+    fn from(mut bytes: Vec<u8>) -> Self {
+        bytes.shrink_to_fit();
+        let range = 0..bytes.len();
+        Self(Owner::Shared { owner: Arc::new(bytes), range, is_heap: true }, None)
     }
 }
 

@@ -42,7 +42,8 @@ pub const fn words_for(bits: u64) -> u64 {
 /// written in place.
 ///
 /// Shared bytes are used where they lie if the machine is little-endian and they are aligned; they
-/// are copied on the first write. On a big-endian machine they are copied at once.
+/// are copied on the first write. On a big-endian machine they are copied at once, and so are parts of a
+/// vector, of which a small one would keep the whole.
 ///
 /// Words of a payload whose checksum was not compared keep it, also when they were copied and changed.
 pub struct Words(Storage, Option<Arc<Seal>>);
@@ -116,8 +117,10 @@ impl Words {
         if !bytes.len().is_multiple_of(8) {
             return None;
         }
-        let in_place =
-            cfg!(target_endian = "little") && bytemuck::try_cast_slice::<u8, u64>(bytes.as_slice()).is_ok();
+        // A part of a vector would keep all of it. Of several parts each is copied, and then the vector goes.
+        let in_place = cfg!(target_endian = "little")
+            && bytemuck::try_cast_slice::<u8, u64>(bytes.as_slice()).is_ok()
+            && !bytes.keeps_more();
         let seal = bytes.1.clone();
         if !in_place {
             let mut copy = Self::zeroed(bytes.len() as u64 / 8).ok()?;
