@@ -220,7 +220,8 @@ impl Spec {
     }
 
     /// Asks for layers that have room for so many times the keys of the one before, of a family that grows by them.
-    /// 1 makes all layers equal; 0 makes a filter that does not grow, and says when it is full.
+    /// 1 makes all layers equal; 0 makes a filter that does not grow, and says when it is full. A layer has at most 64 times
+    /// the bits of all layers before it, or 16 MiB if that is more.
     #[must_use]
     pub const fn with_growth(mut self, growth: u32) -> Self {
         self.growth = Some(growth);

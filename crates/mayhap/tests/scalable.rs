@@ -207,18 +207,24 @@ fn growth_ends_somewhere() {
     assert!(filter.layers().iter().all(|layer| layer.probes <= 64));
     let again = Scalable::from_bytes(&filter.to_bytes()).unwrap();
     assert_eq!(again, filter);
-    // A layer that no machine has room for.
-    let mut filter = filled(&Spec::sized(1 << 20, 0.01).with_growth(32_768), 0..1 << 20);
-    let before = filter.to_bytes();
-    let full = loop {
-        let key = filter.inserted().unwrap();
-        if let Err(full) = filter.insert(key) {
-            break full;
+}
+
+/// One insert takes no more memory than the layers before justify, whatever growth the file claims.
+#[test]
+fn a_layer_is_at_most_64_times_as_large_as_those_before() {
+    // 16 MiB are always granted.
+    for (capacity, most) in [(1000, 16 << 23), (1 << 18, 64 * ((1 << 18) * 15))] {
+        let mut filter = filled(&Spec::sized(capacity, 0.01).with_growth(32_768), 0..capacity);
+        let mut key = capacity;
+        while filter.layers().len() == 1 {
+            filter.insert(key).unwrap();
+            key += 1;
         }
-    };
-    assert!(matches!(full.limit, Limit::Memory { bytes } if bytes > 1 << 30), "{full}");
-    let layers = Scalable::from_bytes(&before).unwrap().layers();
-    assert_eq!(layers.len(), filter.layers().len());
+        let [first, second] = filter.layers()[..] else { panic!("two layers") };
+        assert!(second.bits <= most.max(16 << 23) && second.bits > 32 * first.bits, "{second:?}");
+        assert!(second.capacity < 32_768 * capacity);
+        assert!(holds_all(&filter, 0..key));
+    }
 }
 
 #[test]

@@ -98,14 +98,15 @@ pub static FAMILY: Family = Family {
 /// header.
 const MAX_LAYERS: usize = 1024;
 
-/// A new layer has no more than so many times the bits of all layers before, or [`FREE_BITS`] if that is more: then further
-/// layers follow sooner. Growth is hardly ever above 4, so that only those notice who ask for much more; and a crafted file of
-/// a few bytes cannot make one insert take all memory.
+/// A new layer has at most this many times the bits of all layers before, or [`FREE_BITS`] if that is more. Otherwise a
+/// crafted file of a few bytes could make one insert take all memory. With a growth above 64 layers are smaller than requested,
+/// and more of them follow.
 const MOST_TIMES: u64 = 64;
-/// 16 MiB.
+
+/// The bits that a new layer may have however small the layers before are: 16 MiB.
 const FREE_BITS: u64 = 16 << 23;
 
-/// How many keys so many bits are half full with.
+/// The number of keys with which `bits` bits are half full.
 fn capacity_of(bits: u64, probes: u32) -> u64 {
     whole(bits as f64 * core::f64::consts::LN_2 / f64::from(probes.max(1))).max(1)
 }
