@@ -109,7 +109,11 @@ fn undeniable<'a>(filter: &dyn AnyFilter, keys: &'a [Vec<u8>]) -> &'a [Vec<u8>] 
 
 /// Key number `index` for a family. Different numbers give different keys.
 fn key(family: &Family, index: u64) -> Vec<u8> {
-    if takes_integers(family) {
+    key_of(takes_integers(family), index)
+}
+
+fn key_of(is_integer: bool, index: u64) -> Vec<u8> {
+    if is_integer {
         return index.to_le_bytes().to_vec();
     }
     // What real programs trip over comes first.
@@ -126,7 +130,9 @@ fn key(family: &Family, index: u64) -> Vec<u8> {
 }
 
 fn keys(family: &Family, indexes: Range<u64>) -> Vec<Vec<u8>> {
-    indexes.map(|index| key(family, index)).collect()
+    // Looked up once: it makes a filter.
+    let are_integers = takes_integers(family);
+    indexes.map(|index| key_of(are_integers, index)).collect()
 }
 
 fn slices(keys: &[Vec<u8>]) -> Vec<&[u8]> {
@@ -189,7 +195,7 @@ fn payload_of(file: &[u8]) -> &[u8] {
 }
 
 fn answers(filter: &dyn AnyFilter, family: &Family, indexes: Range<u64>) -> Vec<bool> {
-    indexes.map(|index| filter.contains(&key(family, index))).collect()
+    keys(family, indexes).iter().map(|key| filter.contains(key)).collect()
 }
 
 /// Families whose bytes depend on the order of the inserts, so that merging does not equal inserting both. All others

@@ -38,6 +38,3 @@ pub(crate) use runs::{Aim, BLOCK, Filler, Met, OVERHEAD, Runs, Spot, is_first_pa
 pub(crate) use scatter::{Scatter, region_words, set_in_region};
 pub(crate) use windows::{BEHIND, WINDOW, Windows, WindowsMut, WindowsRef};
 pub use words::{OutOfMemory, Words, words_for};
-
-#[doc(hidden)]
-pub use crate::simd::mapped_bytes;

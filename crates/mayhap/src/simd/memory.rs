@@ -17,18 +17,27 @@ const LINE: usize = 64;
 #[cfg(all(feature = "std", target_os = "linux"))]
 const HUGE_FROM: usize = 4 << 20;
 
-/// The bytes of all maps that memories hold now: no allocator counts them.
-#[cfg(all(feature = "std", target_os = "linux"))]
+/// The bytes of all maps that memories hold now: no allocator counts them. For tests.
+#[cfg(feature = "internals")]
 static MAPPED: core::sync::atomic::AtomicUsize = core::sync::atomic::AtomicUsize::new(0);
 
-/// The bytes that filters of this process hold beside what the allocator gave them: for those who measure.
-#[doc(hidden)]
+/// The bytes that filters of this process hold beside what the allocator gave them.
+#[cfg(feature = "internals")]
 #[must_use]
 pub fn mapped_bytes() -> usize {
-    #[cfg(all(feature = "std", target_os = "linux"))]
-    return MAPPED.load(core::sync::atomic::Ordering::Relaxed);
-    #[cfg(not(all(feature = "std", target_os = "linux")))]
-    return 0;
+    MAPPED.load(core::sync::atomic::Ordering::Relaxed)
+}
+
+/// Notes that a map of `before` bytes has `now` bytes.
+#[cfg(all(feature = "std", target_os = "linux"))]
+fn note_map(before: usize, now: usize) {
+    #[cfg(feature = "internals")]
+    {
+        MAPPED.fetch_add(now, core::sync::atomic::Ordering::Relaxed);
+        MAPPED.fetch_sub(before, core::sync::atomic::Ordering::Relaxed);
+    }
+    #[cfg(not(feature = "internals"))]
+    let _ = (before, now);
 }
 
 /// Zeroed words of one's own.
@@ -71,7 +80,7 @@ impl Memory {
             let mut map = memmap2::MmapMut::map_anon(layout.size()).ok()?;
             // A wish, not a need: a kernel without huge pages serves small ones.
             let _ = map.advise(memmap2::Advice::HugePage);
-            MAPPED.fetch_add(map.len(), core::sync::atomic::Ordering::Relaxed);
+            note_map(0, map.len());
             // A map starts on a page, so on a cache line, and moves only if it is told to.
             let start = NonNull::new(map.as_mut_ptr().cast())?;
             return Some(Self { start, len, source: Source::Map { held: map } });
@@ -122,7 +131,7 @@ impl Memory {
                 let before = held.len();
                 // SAFETY: the map becomes shorter and does not move, and what is cut off is behind all words.
                 if unsafe { held.remap(len * 8, memmap2::RemapOptions::new()) }.is_ok() {
-                    MAPPED.fetch_sub(before - held.len(), core::sync::atomic::Ordering::Relaxed);
+                    note_map(before, held.len());
                 }
             }
         }
@@ -162,7 +171,7 @@ impl Drop for Memory {
     fn drop(&mut self) {
         #[cfg(all(feature = "std", target_os = "linux"))]
         if let Source::Map { held } = &self.source {
-            MAPPED.fetch_sub(held.len(), core::sync::atomic::Ordering::Relaxed);
+            note_map(held.len(), 0);
         }
         if let Source::Heap { words } = self.source
             && let Some(layout) = layout(words)

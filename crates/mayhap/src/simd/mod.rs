@@ -25,6 +25,7 @@ pub(crate) use lines::{Compare, Line, LineWork, with_lines};
 #[cfg(feature = "std")]
 pub(crate) use memory::MemoryPart;
 #[doc(hidden)]
+#[cfg(feature = "internals")]
 pub use memory::mapped_bytes;
 pub(crate) use memory::{AtomicMemory, Memory};
 pub(crate) use portable::{line_mask, split_mask};
