@@ -51,15 +51,18 @@ const LOOKED_AT: u64 = 1024;
 pub(crate) const LOOKED_AT_WINDOWS: u64 = 1 << 18;
 
 /// Filters with fewer positions of all probes together than this are sampled, where no formula is exact at that size.
-const SAMPLED: u64 = 2048;
+pub(crate) const SAMPLED: u64 = 2048;
+
+/// The same for filters whose formula takes the probes of a key for independent, as `fill^k` does.
+pub(crate) const SAMPLED_BY_FILL: u64 = 1 << 14;
 
 /// How many absent keys a sample has: it takes 1 ms at the most, and knows a rate of 1% to 6%.
 const SAMPLE: u64 = 1 << 15;
 
-/// The rate of a filter that is known for filters of many bits. One of few is asked for keys that are not in: random digests,
-/// always the same. That is an estimate.
-pub(crate) fn sampled_if_tiny(filter: &impl Filter, bits: u64, probes: u32, known: f64) -> Rate {
-    if known == 0.0 || known >= 1.0 || bits.saturating_mul(probes.into()) > SAMPLED {
+/// The rate of a filter that is `known` for filters of many bits. One with at most `below` positions of all probes together is
+/// asked for keys that are not in: random digests, always the same. That is an estimate.
+pub(crate) fn sampled_if_tiny(filter: &impl Filter, bits: u64, probes: u32, below: u64, known: f64) -> Rate {
+    if known == 0.0 || known >= 1.0 || bits.saturating_mul(probes.into()) > below {
         return Rate::computed(known);
     }
     let (mut digests, mut hits) = (Vec::with_capacity(1 << 10), Vec::with_capacity(index(SAMPLE)));

@@ -43,7 +43,7 @@
 //! cached.insert("https://example.org/");
 //! let summary = cached.to_bloom()?; // a quarter of the size, to be sent to others
 //! assert!(summary.contains("https://example.org/"));
-//! assert!(cached.remove("https://example.org/"));
+//! assert!(cached.remove("https://example.org/").is_removed());
 //! assert!(!cached.contains("https://example.org/")); // certain: nothing else is in
 //! # Ok::<(), mayhap::Error>(())
 //! ```

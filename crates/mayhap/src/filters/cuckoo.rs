@@ -42,7 +42,7 @@
 //! online.insert("alice")?;
 //! online.insert_all(&["bob", "carol"])?;
 //! assert!(online.contains("bob"));
-//! assert!(online.remove("bob"));
+//! assert!(online.remove("bob").is_removed());
 //! assert!(online.contains("alice") && online.contains("carol"));
 //! assert_eq!(online.slots().used, 2);
 //! # Ok::<(), mayhap::Error>(())

@@ -47,7 +47,7 @@
 //! let mut connected = Dleft::new(1_000_000, 0.01)?; // 2.3 MB, where Counting takes 4.8
 //! connected.insert("192.0.2.7")?;
 //! assert!(connected.contains("192.0.2.7"));
-//! assert!(connected.remove("192.0.2.7"));
+//! assert!(connected.remove("192.0.2.7").is_removed());
 //! assert!(!connected.contains("192.0.2.7")); // certain: nothing else is in
 //! # Ok::<(), mayhap::Error>(())
 //! ```

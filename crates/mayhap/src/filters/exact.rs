@@ -26,7 +26,7 @@
 //! let mut set = Exact::default();
 //! set.insert("a");
 //! assert!(set.contains("a") && !set.contains("b"));
-//! assert!(set.remove("a") && !set.remove("a"));
+//! assert!(set.remove("a").is_removed() && !set.remove("a").is_removed());
 //! assert_eq!(set.len(), 0);
 //! ```
 

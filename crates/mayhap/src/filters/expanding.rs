@@ -50,7 +50,7 @@
 //!     seen.insert(key)?;
 //! }
 //! assert!((0..100_000u64).all(|key| seen.contains(key)));
-//! assert!(seen.remove(5u64));
+//! assert!(seen.remove(5u64).is_removed());
 //! assert_eq!(seen.doublings().made, 7);
 //! assert!(seen.fpr() <= 0.001);
 //! # Ok::<(), mayhap::Error>(())

@@ -43,7 +43,7 @@
 //!
 //! let mut online = Shifting::from_spec(&Spec::sized(1000, 0.01).with_counter_bits(4))?;
 //! online.insert("ada");
-//! assert!(online.remove("ada")?);
+//! assert!(online.remove("ada")?.is_removed());
 //! assert!(!online.contains("ada")); // certain: nothing else is in
 //! # Ok::<(), mayhap::Error>(())
 //! ```
@@ -526,7 +526,7 @@ impl Shifting {
                 math::fpr_from_fill(self.windows.share_with(mask), groups)
             })
             .sum();
-        rates::sampled_if_tiny(self, self.windows.starts(), groups, sum / masks as f64)
+        rates::sampled_if_tiny(self, self.windows.starts(), groups, rates::SAMPLED, sum / masks as f64)
     }
 
     /// The false-positive rate with as many keys as it was made for.

@@ -508,7 +508,8 @@ impl ShiftingMultiplicity {
             return Rate::computed(math::any_of(math::fpr_from_fill(self.fill(), probes), max_count));
         }
         let counts = (0..max_count).map(|count| math::fpr_from_fill(windows.share_with(1 << count), probes));
-        rates::sampled_if_tiny(self, windows.starts(), probes, math::compounded_fpr(counts))
+        let known = math::compounded_fpr(counts);
+        rates::sampled_if_tiny(self, windows.starts(), probes, rates::SAMPLED_BY_FILL, known)
     }
 
     /// The filter as it stands in a file.

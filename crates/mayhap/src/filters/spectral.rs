@@ -194,7 +194,7 @@ impl Spectral {
     /// let asked = Spec::sized(10_000, 0.01).with_counting_rule(CountingRule::MinimumSelection);
     /// let mut stock = Spectral::from_spec(&asked)?;
     /// stock.insert_times("bolt", 500);
-    /// assert!(stock.remove_times("bolt", 20)?);
+    /// assert!(stock.remove_times("bolt", 20)?.is_removed());
     /// assert_eq!(stock.count("bolt"), 480);
     /// # Ok::<(), mayhap::Error>(())
     /// ```
