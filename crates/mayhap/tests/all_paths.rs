@@ -447,6 +447,7 @@ fn scalable_loses_no_key_when_several_layers_are_large() {
 
 /// Filters under construction by several threads, on every path: the bytes of one thread.
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "there are no threads")]
 fn threads_that_share_a_filter_lose_no_key() {
     for variant in variants(9000) {
         let Some(shared) = variant.family.shared else { continue };
@@ -468,6 +469,7 @@ fn threads_that_share_a_filter_lose_no_key() {
 
 /// The same for the filters that are shared by their users.
 #[test]
+#[cfg_attr(target_family = "wasm", ignore = "there are no threads")]
 fn threads_that_share_an_atomic_filter_lose_no_key() {
     let keys: Vec<u64> = (0..9000).collect();
     let digests: Vec<Digest> = keys.iter().map(|&key| digest(Hashing::default(), key)).collect();
