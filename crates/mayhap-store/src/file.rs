@@ -242,7 +242,7 @@ pub fn write(path: &Path, filter: &dyn AnyFilter) -> Result<(), StoreError> {
 /// [`Opened::lacks_checksum`]): a new one would vouch for what nobody could verify.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write`](fn@write).
 pub fn write_summed(path: &Path, filter: &dyn AnyFilter, summing: Summing) -> Result<(), StoreError> {
     verify(filter).map_err(StoreError::decode(path))?;
     write_by(path, |out| write_pieces(out, filter, summing, None))
