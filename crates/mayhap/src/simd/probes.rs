@@ -308,6 +308,7 @@ impl Single {
         if paths.may_detect() && bmi2::is_available() {
             return bmi2::single(probes);
         }
+        let _ = paths;
         baseline::single(probes)
     }
 
