@@ -1401,7 +1401,11 @@ fn peak_of_memory() -> Option<u64> {
 fn assert_little_memory_was_asked_for_since(before: Option<u64>) {
     let most = if IS_NATIVE { 8 << 20 } else { 2 << 20 };
     if let (Some(before), Some(after)) = (before, peak_of_memory()) {
-        assert!(after - before < most, "a peak of {before} KiB of memory has become {after} KiB");
+        // The kernel sums what its processors have counted, and may tell a little less than before.
+        assert!(
+            after.saturating_sub(before) < most,
+            "a peak of {before} KiB of memory has become {after} KiB"
+        );
     }
 }
 
