@@ -243,7 +243,7 @@ pub(crate) struct OpenArgs {
 }
 
 impl OpenArgs {
-    /// Opens a filter file that is asked for keys of a kind. A damaged one is refused, unless it is mapped and too large to be
+    /// Opens a filter file for lookups of keys of a kind. A damaged one is refused, unless it is mapped and too large to be
     /// verified at once.
     pub(crate) fn open(&self, path: &Path, kind: Kind) -> Result<Opened> {
         Ok(self.open_with_format(path, Some(kind), Check::default())?.0)

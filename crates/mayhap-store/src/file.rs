@@ -16,7 +16,7 @@ use crate::lock;
 use crate::map::{map, map_mut};
 
 /// Up to this payload, the checksum is compared when a file is opened by a map: one pass, a quarter of a second at most
-/// if the file is in the cache, and little beside the keys that it is asked for. Beyond it, opening a file of many GiB for one
+/// if the file is in the cache, and little beside the lookups that follow. Beyond it, opening a file of many GiB for one
 /// question would read all of it.
 const VERIFY_UP_TO: u64 = 256 << 20;
 
@@ -42,7 +42,7 @@ impl Default for Sizes {
 pub enum Check {
     /// The header and the sections, for a look at the file: what the filter answers may be wrong if the payload is damaged.
     Header,
-    /// The payload too, if it has no more than so many bytes.
+    /// The payload too, if it has at most this many bytes.
     UpTo(u64),
     /// All of it, whatever its size. For everybody who writes what was read under a checksum of its own.
     All,
@@ -239,7 +239,7 @@ pub fn write(path: &Path, filter: &dyn AnyFilter) -> Result<(), StoreError> {
 }
 
 /// The same for a filter that must not get a checksum, because it comes from a file that has none (see
-/// [`Opened::lacks_checksum`]): a new one would vouch for what nobody could verify.
+/// [`Opened::lacks_checksum`]): a new one would vouch for bytes that cannot be verified.
 ///
 /// # Errors
 /// As [`write`](fn@write).

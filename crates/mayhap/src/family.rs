@@ -508,7 +508,7 @@ pub fn encode_with<'a>(
 /// its header alone ([`Verify::Header`]). All other filters are verified already, and this costs nothing.
 ///
 /// What combines filters or folds one does this first, and what is damaged is encoded with a checksum that does not match
-/// either: damage is never hidden under a new checksum. Whoever would rather know first calls this.
+/// either: damage is never hidden under a new checksum. Call this to find out first.
 ///
 /// # Errors
 /// [`DecodeError::Checksum`]: the filter is damaged.
@@ -579,7 +579,7 @@ pub(crate) fn same_type<'a, F: AnyFilter>(ours: &F, theirs: &'a dyn AnyFilter) -
     let family = ours.family().name;
     let theirs: &F =
         theirs.downcast_ref().ok_or(Mismatch::Family { ours: family, theirs: "another type" })?;
-    // The result will be written under a checksum of its own, which must not vouch for what nobody has looked at.
+    // The result will be written under a checksum of its own, which must not vouch for unverified bytes.
     verify(ours).map_err(|_| Mismatch::Damaged { theirs: false })?;
     verify(theirs).map_err(|_| Mismatch::Damaged { theirs: true })?;
     Ok(theirs)

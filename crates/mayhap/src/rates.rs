@@ -91,7 +91,7 @@ fn mixed(number: u64) -> u64 {
     value ^ value >> 31
 }
 
-/// The rate of `bits` bits, so many of them set, that keys find by [`positions`](crate::probing::positions).
+/// The rate of `bits` bits, of which `ones` are set, that keys find by [`positions`](crate::probing::positions).
 ///
 /// Of a small filter it is the share of all digests that find every bit set, to a tenth of a percent. Of a larger one it is
 /// `fill^k`, whose deviation falls with `1 / (m sqrt(k p))`.

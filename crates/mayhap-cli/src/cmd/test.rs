@@ -38,7 +38,7 @@ pub(crate) struct Args {
 /// A right filter fails with a chance of one in 1.7 million.
 const SIGMAS: f64 = 5.0;
 const CONFIDENCE: f64 = 0.95;
-/// An interval of 95% reaches so many standard deviations to either side.
+/// Standard deviations on either side of a 95% interval.
 const INTERVAL_SIGMAS: f64 = 1.96;
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {

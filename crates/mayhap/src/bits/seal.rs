@@ -1,4 +1,4 @@
-//! The checksum of bytes that nobody has compared yet.
+//! The checksum of bytes that have not been verified yet.
 
 use alloc::sync::Arc;
 use core::fmt;
@@ -9,8 +9,8 @@ use crate::error::DecodeError;
 
 /// A payload with its stored checksum, shared by everything that was made of it.
 ///
-/// A large file opens by its header alone. Whoever then writes a new checksum, or combines the filter with another, would
-/// vouch for bytes that nobody has looked at: the seal travels with the words, so that the old checksum can be compared first.
+/// A large file opens by its header alone. Writing a new checksum, or combining the filter with another, would
+/// then vouch for unverified bytes. The seal travels with the words, so that the old checksum can be compared first.
 pub(crate) struct Seal {
     bytes: Bytes,
     stored: u64,

@@ -72,7 +72,7 @@ impl Words {
         copy
     }
 
-    /// Compares the checksum of the bytes that these words came from, if nobody has.
+    /// Compares the checksum of the bytes that these words came from, if that has not been done.
     ///
     /// # Errors
     /// [`DecodeError::Checksum`]: they are damaged.
@@ -94,8 +94,7 @@ impl Words {
         }
     }
 
-    /// Forgets all words behind the first `len` and gives their memory back, if they are in memory of their own: for somebody who knows afterwards only
-    /// how many were needed.
+    /// Shortens owned storage to `len` words and gives the rest of the memory back; for builders that reserve too much.
     pub(crate) fn truncate(&mut self, len: usize) {
         match &mut self.0 {
             Storage::Own(memory) => memory.truncate(len),

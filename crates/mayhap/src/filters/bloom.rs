@@ -792,7 +792,7 @@ impl Bloom {
     }
 }
 
-/// The false-positive rate of bits, so many of them set.
+/// The false-positive rate of `bits` bits, of which `ones` are set.
 fn rate(words: &[u64], bits: u64, probes: u32, ones: u64) -> Rate {
     rates::scaled(bits, probes, ones, |place| words[(place / 64) as usize] >> (place % 64) & 1 == 1)
 }

@@ -153,7 +153,7 @@ impl Counting {
     }
 
     /// Removes a key, once if it is in several times. A key whose counters are all saturated is
-    /// [stuck](Removal::Stuck): nobody knows how often it is in.
+    /// [stuck](Removal::Stuck): how often it is in is unknown.
     ///
     /// A key that was never inserted must not be removed: if all of its counters are above 0 by chance, others
     /// lose theirs.

@@ -303,7 +303,7 @@ impl Shifting {
     }
 
     /// Removes a key, once if it is in several times. A key whose counters are all saturated is [stuck](Removal::Stuck):
-    /// nobody knows how often it is in.
+    /// how often it is in is unknown.
     ///
     /// A key that was never inserted must not be removed: if all of its bits are set by chance, others lose theirs.
     ///
