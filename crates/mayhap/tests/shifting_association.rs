@@ -174,7 +174,8 @@ fn a_key_that_saturates_its_counters_stays() {
     });
     assert_eq!(filter.remove("often", Part::Both), Ok(Removal::Stuck));
     assert_eq!(filter.replace("often", Part::Both, Part::FirstOnly), Ok(Removal::Stuck));
-    assert_eq!(filter.association("often"), Association::Both);
+    // The answer named the old part alone, and the model test failed on it.
+    assert_eq!(filter.association("often"), Association::FirstAndPerhapsSecond);
     assert_eq!(filter.remove("other", Part::FirstOnly), Ok(Removal::Removed));
     assert_eq!(filter.remove("other", Part::FirstOnly), Ok(Removal::Absent));
 }

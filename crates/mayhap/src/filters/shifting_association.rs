@@ -401,8 +401,9 @@ impl ShiftingAssociation {
         })
     }
 
-    /// Moves a key from the part that it was inserted into to another. What is said is what came of removing it from the
-    /// first; unless it was removed, nothing has changed.
+    /// Moves a key from the part that it was inserted into to another. The outcome is that of its removal from the old part:
+    /// nothing changes if it is [absent](Removal::Absent) there, and if it is [stuck](Removal::Stuck) the answer allows
+    /// both parts from now on.
     ///
     /// ```
     /// use mayhap::{Association, ShiftingAssociation, Spec};
@@ -420,7 +421,7 @@ impl ShiftingAssociation {
     pub fn replace(&mut self, key: impl Key, from: Part, to: Part) -> Result<Removal, Error> {
         let digest = self.hashing.digest_of(&key);
         let removed = self.remove(key, from)?;
-        if removed.is_removed() {
+        if removed != Removal::Absent {
             let shape = self.shape();
             put(&mut self.windows.view_mut(), shape, digest, to);
         }

@@ -344,7 +344,7 @@ impl ShiftingMultiplicity {
     }
 
     /// Counts a key once less, from what the filter itself says. At the largest count it is [stuck](Removal::Stuck), since
-    /// nobody knows how often it is in; so it is if its counters are all saturated.
+    /// the true count may be larger; so it is if its counters are all saturated.
     ///
     /// As for [`insert`](ShiftingMultiplicity::insert), others may suffer.
     ///
