@@ -3,18 +3,19 @@
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use mayhap::wire::Summing;
 use mayhap::{AnyFilter, ForeignHash, Hashing};
 use mayhap_store::{Access, Check, Opened};
-use memchr::memmem::Finder;
 
 use crate::cmd;
 use crate::formats::{FileFormat, FormatArgs};
 use crate::input::Inputs;
-use crate::keys::{self, Delimiter, JsonPath, Kind, Selector};
+use crate::keys::{self, Column, Delimiter, JsonField, JsonPath, Kind, Selector};
 use crate::progress::{Progress, Unit};
 use crate::report;
 use crate::secret::SecretArgs;
@@ -140,38 +141,50 @@ pub(crate) struct KeyArgs {
     pub(crate) null: bool,
     /// Drop one carriage return before the newline
     #[arg(long)]
-    crlf: bool,
+    pub(crate) crlf: bool,
     /// Columns are separated by this: a character, \t, \0, \\ or \xHH [default: a tab, with --field]
     #[arg(short, long, value_name = "C", value_parser = keys::delimiter, requires = "field")]
     delimiter: Option<Delimiter>,
     /// The key is this column, from 1; the whole record is printed
     #[arg(short = 'k', long, value_name = "N", value_parser = field)]
-    field: Option<usize>,
-    /// The key is this field of a JSON line, such as /user/id
+    pub(crate) field: Option<usize>,
+    /// A quote at the start of a field is a byte like any other. Without this it is an error: quoted CSV is not read
+    #[arg(long, requires = "delimiter")]
+    literal_quotes: bool,
+    /// The key is this field of a JSON line, such as /user/id: a string is its text, and 1 is not "1"
     #[arg(long, value_name = "POINTER", value_parser = keys::json_path, conflicts_with = "field")]
-    json_key: Option<JsonPath>,
+    pub(crate) json_key: Option<JsonPath>,
+    /// A JSON value is its text, so that 1 is "1": for lists of plain ids
+    #[arg(long, requires = "json_key")]
+    pub(crate) json_raw: bool,
     /// Drop white space around the key
     #[arg(long)]
-    trim: bool,
+    pub(crate) trim: bool,
     /// Letters A to Z are a to z
     #[arg(long)]
-    ignore_case: bool,
-    /// How the text becomes key bytes
-    #[arg(long = "as", value_name = "KIND", value_enum, default_value_t)]
-    pub(crate) kind: Kind,
+    pub(crate) ignore_case: bool,
+    /// How the text becomes key bytes [default: bytes, or as the filter file says]
+    #[arg(long = "as", value_name = "KIND", value_enum)]
+    pub(crate) kind: Option<Kind>,
     /// The key is a URL in its normal form: host in lower case, no default port, no fragment, no dot segments, query
     /// names sorted. What is no URL is its own key
     #[arg(long, conflicts_with = "kind")]
-    url: bool,
+    pub(crate) url: bool,
     /// The key is a URL without these query names, separated by commas: gclid,utm_* or * for all (implies --url)
     #[arg(long, value_name = "LIST", value_parser = url_key::stripping, conflicts_with = "kind")]
-    strip_query: Option<UrlRule>,
+    pub(crate) strip_query: Option<UrlRule>,
     /// Take compressed input as it is
     #[arg(long)]
     no_decompress: bool,
     /// Whether a command needs the numbers of all records for its messages.
     #[arg(skip)]
     pub(crate) numbered: bool,
+    /// JSON values are looked up by their text, as in a file of plain keys.
+    #[arg(skip)]
+    pub(crate) json_as_text: bool,
+    /// Whether a JSON value was a key that is no string.
+    #[arg(skip)]
+    pub(crate) others: Arc<AtomicBool>,
 }
 
 fn field(text: &str) -> Result<usize, String> {
@@ -203,17 +216,34 @@ impl KeyArgs {
         Selector { kind, ..selector }
     }
 
+    /// How the text becomes key bytes.
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind.unwrap_or_default()
+    }
+
+    /// How URLs become keys, if they do.
+    pub(crate) fn url_rule(&self) -> Option<UrlRule> {
+        self.strip_query.clone().or_else(|| self.url.then(UrlRule::default))
+    }
+
+    /// Whether a JSON value that is no string is told from the string of its text.
+    pub(crate) fn tells_json_types(&self) -> bool {
+        !self.json_raw && !self.json_as_text
+    }
+
     /// How keys are taken from records.
     pub(crate) fn selector(&self) -> Selector {
-        let between = Finder::new(self.between()).into_owned();
+        let others = self.tells_json_types().then(|| self.others.clone());
+        // Between tabs a quote is usual.
+        let takes_quotes = self.literal_quotes || self.delimiter.is_none();
         Selector {
             crlf: self.crlf,
-            column: self.field.map(|number| (between, number)),
-            json: self.json_key.clone(),
+            column: self.field.map(|number| Column::new(self.between(), number, takes_quotes)),
+            json: self.json_key.clone().map(|path| JsonField { path, others }),
             trim: self.trim,
             ignore_case: self.ignore_case,
-            kind: self.kind,
-            url: self.strip_query.clone().or_else(|| self.url.then(UrlRule::default)),
+            kind: self.kind(),
+            url: self.url_rule(),
             allowed: None,
         }
     }

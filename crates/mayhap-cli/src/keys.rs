@@ -1,6 +1,7 @@
 //! From a record to the bytes of its key: column, JSON field, trimming, case, kind, URL.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, anyhow, bail};
 use mayhap::{AnyFilter, Digest, Hashing, Insertion};
@@ -10,6 +11,7 @@ use serde_json::Value;
 
 use crate::allow::Allowed;
 use crate::input::Chunk;
+use crate::json_key::{NOT_A_STRING, put_canonical};
 use crate::url_key::UrlRule;
 
 /// The text between columns. A name of its own, since `Vec` on a command line means repetition.
@@ -36,15 +38,67 @@ pub(crate) enum Kind {
     Utf16,
 }
 
+/// A column of a record.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    /// The text between columns.
+    between: Finder<'static>,
+    /// From 1.
+    number: usize,
+    /// The start of a further field in quotes, where such a field is an error: what is between its quotes may be anything.
+    quoted: Option<Finder<'static>>,
+}
+
+impl Column {
+    /// Quotes are bytes like others, or an error.
+    pub(crate) fn new(between: &[u8], number: usize, takes_quotes: bool) -> Self {
+        let quoted = (!takes_quotes).then(|| Finder::new(&[between, b"\""].concat()).into_owned());
+        Self { between: Finder::new(between).into_owned(), number, quoted }
+    }
+
+    fn of<'a>(&self, record: &'a [u8]) -> Result<&'a [u8]> {
+        if let Some(quoted) = &self.quoted
+            && (record.first() == Some(&b'"') || quoted.find(record).is_some())
+        {
+            bail!(
+                "a field begins with a quote, as in quoted CSV, which is not read: columns are cut at each delimiter; \
+                 --literal-quotes takes quotes as bytes"
+            );
+        }
+        let width = self.between.needle().len();
+        let mut start = 0;
+        for found in 1..=self.number {
+            let end = self.between.find(&record[start..]).map(|offset| start + offset);
+            match end {
+                Some(end) if found < self.number => start = end + width,
+                Some(end) => return Ok(&record[start..end]),
+                None if found == self.number => return Ok(&record[start..]),
+                None => bail!(
+                    "only {found} {}, and the key is field {}",
+                    if found == 1 { "field" } else { "fields" },
+                    self.number
+                ),
+            }
+        }
+        unreachable!("the loop returns at the number at the latest")
+    }
+}
+
+/// A field of a JSON line.
+#[derive(Clone, Debug)]
+pub(crate) struct JsonField {
+    pub(crate) path: JsonPath,
+    /// Values other than strings are told from strings; set if there was one. Without it, each is its text as it stands.
+    pub(crate) others: Option<Arc<AtomicBool>>,
+}
+
 /// Which part of a record is the key.
 #[derive(Debug, Default)]
 pub(crate) struct Selector {
     /// Drop one `\r` before the newline.
     pub(crate) crlf: bool,
-    /// The text between columns and the number of the column, from 1.
-    pub(crate) column: Option<(Finder<'static>, usize)>,
-    /// The way to a JSON field.
-    pub(crate) json: Option<JsonPath>,
+    pub(crate) column: Option<Column>,
+    pub(crate) json: Option<JsonField>,
     pub(crate) trim: bool,
     pub(crate) ignore_case: bool,
     pub(crate) kind: Kind,
@@ -83,16 +137,37 @@ impl Selector {
         if self.crlf {
             text = text.strip_suffix(b"\r").unwrap_or(text);
         }
-        if let Some((between, number)) = &self.column {
-            text = column(text, between, *number)?;
+        if let Some(column) = &self.column {
+            text = column.of(text)?;
         }
-        if let Some(path) = &self.json {
-            return self.convert(&json_field(text, path)?, scratch);
+        if let Some(field) = &self.json {
+            return self.json_key(field, text, scratch);
         }
         if self.kind == Kind::Bytes && !self.ignore_case {
             return Ok(Some(if self.trim { text.trim_ascii() } else { text }));
         }
         self.convert(text, scratch)
+    }
+
+    /// The key of a JSON line, in `scratch`. What is done to text is done to strings only.
+    fn json_key<'a>(
+        &self,
+        field: &JsonField,
+        text: &[u8],
+        scratch: &mut Vec<u8>,
+    ) -> Result<Option<&'a [u8]>> {
+        match (json_field(text, &field.path)?, &field.others) {
+            (Value::String(text), _) => self.convert(text.as_bytes(), scratch),
+            // A number is one, whether or not it stands in quotes.
+            (other, Some(others)) if self.kind == Kind::Bytes => {
+                others.store(true, Ordering::Relaxed);
+                scratch.clear();
+                scratch.push(NOT_A_STRING);
+                put_canonical(&other, scratch);
+                Ok(None)
+            }
+            (other, _) => self.convert(other.to_string().as_bytes(), scratch),
+        }
     }
 
     fn convert<'a>(&self, text: &[u8], scratch: &mut Vec<u8>) -> Result<Option<&'a [u8]>> {
@@ -211,37 +286,24 @@ pub(crate) fn is_asked_by_keys(filter: &dyn AnyFilter) -> bool {
     matches!(filter.hashing(), Hashing::Foreign(hash) if hash.is_wide())
 }
 
-fn column<'a>(record: &'a [u8], between: &Finder<'_>, number: usize) -> Result<&'a [u8]> {
-    let width = between.needle().len();
-    let mut start = 0;
-    for found in 1..=number {
-        let end = between.find(&record[start..]).map(|offset| start + offset);
-        match end {
-            Some(end) if found < number => start = end + width,
-            Some(end) => return Ok(&record[start..end]),
-            None if found == number => return Ok(&record[start..]),
-            None => bail!("there are {found} fields, and field {number} is the key"),
-        }
+/// A field of a JSON line.
+fn json_field(record: &[u8], path: &[String]) -> Result<Value> {
+    let mut value: Value = serde_json::from_slice(record).map_err(|e| anyhow!("not JSON: {e}"))?;
+    for name in path {
+        let found = match &mut value {
+            Value::Object(fields) => fields.get_mut(name),
+            Value::Array(values) => name.parse::<usize>().ok().and_then(|index| values.get_mut(index)),
+            _ => None,
+        };
+        let found = found.map(Value::take);
+        value = found.ok_or_else(|| anyhow!("there is no field {name:?} on the way {}", pointer(path)))?;
     }
-    unreachable!("the loop returns at the number at the latest")
+    Ok(value)
 }
 
-/// A JSON string is its text; any other value is its JSON text without spaces.
-fn json_field(record: &[u8], path: &[String]) -> Result<Vec<u8>> {
-    let whole: Value = serde_json::from_slice(record).map_err(|e| anyhow!("not JSON: {e}"))?;
-    let mut value = &whole;
-    for name in path {
-        value = match value {
-            Value::Object(fields) => fields.get(name),
-            Value::Array(values) => name.parse::<usize>().ok().and_then(|index| values.get(index)),
-            _ => None,
-        }
-        .ok_or_else(|| anyhow!("there is no field {name:?} on the way /{}", path.join("/")))?;
-    }
-    Ok(match value {
-        Value::String(text) => text.as_bytes().to_vec(),
-        other => other.to_string().into_bytes(),
-    })
+/// The JSON pointer of a path (RFC 6901).
+pub(crate) fn pointer(path: &[String]) -> String {
+    path.iter().map(|name| format!("/{}", name.replace('~', "~0").replace('/', "~1"))).collect()
 }
 
 /// `/user/id` (RFC 6901) or `.user.id`.
@@ -339,8 +401,8 @@ mod tests {
     }
 
     fn column_of(between: &str, number: usize) -> Selector {
-        let between = Finder::new(&delimiter(between).unwrap()).into_owned();
-        Selector { column: Some((between, number)), ..Selector::default() }
+        let column = Column::new(&delimiter(between).unwrap(), number, false);
+        Selector { column: Some(column), ..Selector::default() }
     }
 
     #[test]
@@ -351,15 +413,15 @@ mod tests {
         assert_eq!(key(&column_of(",", 2), "a,,c"), Ok(b"".into()));
         assert_eq!(key(&column_of("\\t", 2), "a\tb"), Ok(b"b".into()));
         assert_eq!(key(&column_of("::", 2), "a::b::c"), Ok(b"b".into()));
-        assert_eq!(
-            key(&column_of(",", 4), "a,b,c"),
-            Err("there are 3 fields, and field 4 is the key".into())
-        );
+        assert_eq!(key(&column_of(",", 4), "a,b,c"), Err("only 3 fields, and the key is field 4".into()));
     }
 
     #[test]
     fn json_fields_are_text_or_json() {
-        let at = |path: &str| Selector { json: Some(json_path(path).unwrap()), ..Selector::default() };
+        let at = |path: &str| {
+            let json = Some(JsonField { path: json_path(path).unwrap(), others: None });
+            Selector { json, ..Selector::default() }
+        };
         let record =
             r#"{"user":{"id":7,"name":"a\nb"},"list":[1,[2, 3]],"big":12345678901234567890123,"a/b":1}"#;
         assert_eq!(key(&at("/user/id"), record), Ok(b"7".into()));
@@ -370,6 +432,32 @@ mod tests {
         assert!(key(&at("/user/x"), record).unwrap_err().contains("no field \"x\""));
         assert!(key(&at("/user"), "{").unwrap_err().contains("not JSON"));
         assert!(json_path("user").is_err());
+    }
+
+    #[test]
+    fn values_are_told_from_strings() {
+        let others = Arc::new(AtomicBool::default());
+        let json = |kind| {
+            let json = JsonField { path: json_path("/v").unwrap(), others: Some(others.clone()) };
+            Selector { json: Some(json), kind, trim: true, ignore_case: true, ..Selector::default() }
+        };
+        assert_eq!(key(&json(Kind::Bytes), r#"{"v":" Null "}"#), Ok(b"null".into()));
+        assert_eq!(key(&json(Kind::U64), r#"{"v":7}"#), key(&json(Kind::U64), r#"{"v":"7"}"#));
+        assert!(!others.load(Ordering::Relaxed));
+        assert_eq!(key(&json(Kind::Bytes), r#"{"v":null}"#), Ok(b"\xffnull".into()));
+        assert_eq!(key(&json(Kind::Bytes), r#"{"v":1.50}"#), Ok(b"\xff15e-1".into()));
+        assert_eq!(key(&json(Kind::Bytes), r#"{"v":{"B":1}}"#), Ok(b"\xff{\"B\":1e0}".into()));
+        assert!(others.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn quoted_fields_are_refused_or_taken_as_they_are() {
+        for record in ["\"a,b\",c", "1,\"Smith, J\"", "1,2,\"a"] {
+            assert!(key(&column_of(",", 1), record).unwrap_err().contains("--literal-quotes"), "{record}");
+            let literal = Selector { column: Some(Column::new(b",", 1, true)), ..Selector::default() };
+            assert!(key(&literal, record).is_ok());
+        }
+        assert_eq!(key(&column_of(",", 2), "5\" disk,3.5\",x"), Ok(b"3.5\"".into()));
     }
 
     #[test]
@@ -414,7 +502,7 @@ mod tests {
         let (text, normal) = ("HTTP://A.org:80/./b#c", Ok(b"http://a.org/b".to_vec()));
         assert_eq!(key(&Selector { url: url(), ..Selector::default() }, text), normal);
         assert_eq!(key(&Selector { url: url(), ..column_of(",", 2) }, &format!("x,{text},y")), normal);
-        let json = Some(json_path("/u").unwrap());
+        let json = Some(JsonField { path: json_path("/u").unwrap(), others: None });
         let record = format!("{{\"u\":\"{text}\"}}");
         assert_eq!(key(&Selector { url: url(), json, ..Selector::default() }, &record), normal);
         let selector = Selector { url: url(), ignore_case: true, ..Selector::default() };

@@ -7,6 +7,7 @@ mod distinct;
 mod drawing;
 mod formats;
 mod input;
+mod json_key;
 mod keys;
 mod known_keys;
 mod numbers;
@@ -16,6 +17,7 @@ mod progress;
 mod report;
 mod secret;
 mod seen;
+mod spelling;
 mod stream;
 mod url_key;
 

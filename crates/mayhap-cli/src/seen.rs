@@ -1,8 +1,9 @@
 //! The keys that came before, and how often a new one is taken for one of them.
 
+use std::fmt;
 use std::mem::take;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use mayhap::{AnyFilter, Digest, Insertion, Spec, Table};
 
 use crate::report;
@@ -18,6 +19,8 @@ pub(crate) struct Seen {
     /// How many new keys were probably taken for old ones.
     wrongly: f64,
     noted: u64,
+    /// The rate, until keys are put in.
+    fpr: Option<f64>,
     outcomes: Vec<Insertion>,
     hits: Vec<bool>,
     unknown: Vec<Digest>,
@@ -33,25 +36,59 @@ pub(crate) struct Limits {
     /// The filter may not take more keys than this, because with more the rate would be higher than was asked for; others go
     /// to this table.
     pub(crate) then: Option<(u64, Spec)>,
-    /// Somebody has said so, and it is looked often whether a limit is reached.
+    /// Somebody has said so, or the filter is kept, and it is looked often whether a limit is reached.
     pub(crate) is_strict: bool,
+    /// The filter is kept for later runs.
+    pub(crate) is_state: bool,
 }
 
-/// Keys that are noted before it is looked whether a strict limit is reached.
-const AT_A_TIME: usize = 512;
+/// Keys that are noted at most before it is looked whether a strict limit is reached.
+const AT_A_TIME: u64 = 512;
+
+/// The error for a limit that is reached. All keys that were noted before are told.
+#[derive(Debug)]
+pub(crate) struct LimitReached(String);
+
+impl fmt::Display for LimitReached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for LimitReached {}
 
 impl Seen {
     pub(crate) fn new(filter: Box<dyn AnyFilter>, limits: Limits) -> Self {
         let (outcomes, hits, unknown) = Default::default();
-        Self { filter, full: None, full_fpr: 0.0, limits, wrongly: 0.0, noted: 0, outcomes, hits, unknown }
+        Self {
+            filter,
+            full: None,
+            full_fpr: 0.0,
+            limits,
+            wrongly: 0.0,
+            noted: 0,
+            fpr: None,
+            outcomes,
+            hits,
+            unknown,
+        }
+    }
+
+    /// Keys that may be noted before it is looked again whether a limit is reached: few enough that the rate of a small filter
+    /// hardly rises meanwhile.
+    fn at_a_time(&self) -> usize {
+        if !self.limits.is_strict {
+            return usize::MAX;
+        }
+        (self.filter.report().capacity / 16).clamp(1, AT_A_TIME) as usize
     }
 
     /// Notes keys in order, and tells of each whether it is new. If a limit is reached, of those before.
     pub(crate) fn note(&mut self, digests: &[Digest], new: &mut Vec<bool>) -> Result<()> {
         new.clear();
-        let mut left = digests;
+        let (mut left, at_a_time) = (digests, self.at_a_time());
         while let Some(&next) = left.first() {
-            let most = if self.limits.is_strict { AT_A_TIME } else { left.len() };
+            let most = at_a_time.min(left.len());
             let most = match self.room() {
                 // What is known needs no room.
                 Some(0) if self.filter.contains_digest(next) => 1,
@@ -60,9 +97,10 @@ impl Seen {
                         let full = std::mem::replace(&mut self.filter, Box::new(Table::from_spec(&spec)?));
                         self.full_fpr = full.report().fpr_now;
                         self.full = Some(full);
+                        self.fpr = None;
                         continue;
                     }
-                    None => return Err(self.has_no_room()),
+                    None => return Err(self.has_no_room().into()),
                 },
                 room => room.map_or(most, |room| room.min(most)),
             };
@@ -115,45 +153,52 @@ impl Seen {
             self.filter.as_insert().ok_or(unsupported)?.insert_batch(digests, &mut self.outcomes)?;
             new.extend(self.outcomes.iter().map(|&outcome| outcome == Insertion::New));
         }
-        let after = self.fpr();
-        if let Some(most) = self.limits.most_fpr.filter(|&most| after > most) {
-            new.truncate(start);
-            let way_out = match self.limits.memory {
-                Some(_) => "give more --memory, or a larger --max-fpr",
-                None => "give a larger -p or --max-fpr, or say --exact",
-            };
-            return Err(anyhow!(
-                "after {} records, the false-positive rate is {}, and {} is the limit; {way_out}",
-                report::grouped(self.noted),
-                report::short(after),
-                report::short(most),
-            ));
-        }
         let news = new[start..].iter().filter(|&&new| new).count();
+        if news > 0 {
+            self.fpr = None;
+        }
+        let after = self.fpr();
         self.wrongly += (before + after) / 2.0 * news as f64;
         self.noted += digests.len() as u64;
-        Ok(())
+        match self.limits.most_fpr {
+            Some(most) if after > most => Err(self.is_full(most).into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The error if the rate is above this.
+    pub(crate) fn is_full(&mut self, most: f64) -> LimitReached {
+        let (now, most) = (report::short(self.fpr()), report::short(most));
+        let way_out = match (self.limits.memory, &self.limits.is_state) {
+            (Some(_), _) => "give more --memory, or a larger --max-fpr",
+            (_, true) => "what was printed is remembered; begin another file, or give a larger --max-fpr",
+            (_, false) => "give a larger -p or --max-fpr, or say --exact",
+        };
+        let noted = report::grouped(self.noted);
+        LimitReached(format!(
+            "after {noted} records, the false-positive rate is {now}, and {most} is the limit; {way_out}"
+        ))
     }
 
     /// How many keys it can take, if there is a limit.
     fn room(&self) -> Option<usize> {
+        // It must not grow.
+        let is_limited = self.limits.memory.is_some() && self.filter.can().grows;
+        if self.limits.then.is_none() && !is_limited {
+            return None;
+        }
         let report = self.filter.report();
-        let most = match self.limits.then {
-            Some((most, _)) => most.max(report.capacity),
-            // It must not grow.
-            None if self.limits.memory.is_some() && self.filter.can().grows => report.capacity,
-            None => return None,
-        };
+        let most = self.limits.then.map_or(report.capacity, |(most, _)| most.max(report.capacity));
         Some((most as f64 - report.estimated_len.unwrap_or(f64::INFINITY)).max(0.0) as usize)
     }
 
-    fn has_no_room(&self) -> anyhow::Error {
-        anyhow!(
+    fn has_no_room(&self) -> LimitReached {
+        LimitReached(format!(
             "after {} records, there is no room for more keys in the {} that --memory allows; give more, or a larger \
              --max-fpr",
             report::grouped(self.noted),
             report::bytes(self.limits.memory.unwrap_or(0)),
-        )
+        ))
     }
 
     /// Whether each key is perhaps in.
@@ -163,8 +208,8 @@ impl Seen {
     }
 
     /// The rate at which a new key is taken for an old one.
-    pub(crate) fn fpr(&self) -> f64 {
-        self.filter.report().fpr_now + self.full_fpr
+    pub(crate) fn fpr(&mut self) -> f64 {
+        *self.fpr.get_or_insert_with(|| self.filter.report().fpr_now + self.full_fpr)
     }
 
     /// All filters, the one that keys are put in first.

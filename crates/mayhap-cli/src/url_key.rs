@@ -27,6 +27,8 @@ use url::{Position, Url};
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UrlRule {
     stripped: Vec<Names>,
+    /// The names in order, with commas between them: equal lists are equal rules.
+    pub(crate) list: String,
 }
 
 /// Query names.
@@ -56,7 +58,11 @@ pub(crate) fn stripping(list: &str) -> Result<UrlRule, String> {
         }
         Ok(if all { Names::StartingWith(name.into()) } else { Names::One(name.into()) })
     };
-    Ok(UrlRule { stripped: list.split(',').map(names).collect::<Result<_, _>>()? })
+    let stripped = list.split(',').map(names).collect::<Result<_, _>>()?;
+    let mut sorted: Vec<&str> = list.split(',').collect();
+    sorted.sort_unstable();
+    sorted.dedup();
+    Ok(UrlRule { stripped, list: sorted.join(",") })
 }
 
 impl UrlRule {

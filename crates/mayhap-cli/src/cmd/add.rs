@@ -6,7 +6,7 @@ use anyhow::Result;
 use mayhap::family::Capabilities;
 use mayhap::interop::{Reading, pybloom_live};
 use mayhap::registry::FAMILIES;
-use mayhap::{AnyFilter, Error, Hashing, Secret};
+use mayhap::{AnyFilter, Error, Hashing, KeyRules, Secret};
 use mayhap_store::{Check, Spool};
 
 use crate::YES;
@@ -62,7 +62,7 @@ pub(crate) fn need(
 
 /// Integers must come as integers.
 pub(crate) fn check_kind(path: &Path, filter: &dyn AnyFilter, keys: &KeyArgs) -> Result<()> {
-    let is_integer = match keys.kind {
+    let is_integer = match keys.kind() {
         Kind::U64 | Kind::I64 => true,
         // Brought to 64 bits for a program that has no others.
         Kind::I32 => filter.rule().is_some(),
@@ -87,6 +87,8 @@ pub(crate) struct Ready {
     pub(crate) format: FileFormat,
     pub(crate) reading: Reading,
     pub(crate) keys: ReadyKeys,
+    /// The rules of the file that was looked at, and those with these keys in it.
+    pub(crate) rules: Option<(KeyRules, KeyRules)>,
 }
 
 /// Hashed, or in files for a filter that needs more than digests.
@@ -114,10 +116,12 @@ pub(crate) fn ready_for(
         ),
     }
     // A first look; all of it is verified under the lock, before it is changed.
-    let (opened, format) = open.open_with_format(path, Some(keys.kind), Check::Header)?;
+    let (opened, format) = open.open_with_format(path, Some(keys.kind()), Check::Header)?;
     let filter = opened.filter;
     need(path, &*filter, operation, can)?;
+    let keys = &keys.for_file(path, &*filter)?;
     check_kind(path, &*filter, keys)?;
+    let rules = filter.key_rules().cloned();
     let (hashing, selector) = (filter.hashing(), keys.selector_for(&*filter));
     let by_keys = is_asked_by_keys(&*filter);
     drop(filter);
@@ -129,8 +133,12 @@ pub(crate) fn ready_for(
     } else {
         ReadyKeys::Digests(hash_all(&inputs, &selector, hashing, common)?)
     };
-    let reading = reading(keys.kind, open.format.hash);
-    Ok(Ready { hashing, format, reading, keys: keys_ready })
+    let reading = reading(keys.kind(), open.format.hash);
+    let rules = rules.map(|rules| {
+        let after = keys.rules_after(&rules);
+        (rules, after)
+    });
+    Ok(Ready { hashing, format, reading, keys: keys_ready, rules })
 }
 
 /// How many records there are, if all of them have keys.
@@ -171,9 +179,21 @@ pub(crate) fn secret_of(hashing: Hashing) -> Option<Secret> {
 }
 
 /// Between the look at a file and its lock somebody may have replaced it by another filter.
-pub(crate) fn still_hashes(filter: &dyn AnyFilter, hashing: Hashing) -> Result<()> {
+pub(crate) fn still_takes_keys(
+    filter: &dyn AnyFilter,
+    hashing: Hashing,
+    rules: Option<&(KeyRules, KeyRules)>,
+) -> Result<()> {
     if filter.hashing() != hashing {
         anyhow::bail!("the file was replaced by one that hashes differently; run it again");
+    }
+    let spelling = |rules: &KeyRules| rules.spelling.clone();
+    let (expected, found) = (rules.map(|(before, _)| spelling(before)), filter.key_rules().map(spelling));
+    // Another writer may have added JSON values that are no strings: these keys are as good as before.
+    if expected != found
+        && !matches!((&expected, &found), (Some(one), Some(other)) if one.joined(other).is_some())
+    {
+        anyhow::bail!("the file was replaced by one whose keys are spelled differently; run it again");
     }
     Ok(())
 }
@@ -182,14 +202,14 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
     let keys = (&args.files[..], &args.keys);
     let ready = ready_for(path, "insert", |can| can.inserts, keys, &args.open, common)?;
-    let Ready { hashing, format, reading, keys } = ready;
+    let Ready { hashing, format, reading, keys, rules } = ready;
     let count = match &keys {
         ReadyKeys::Digests(spool) => spool.len(),
         ReadyKeys::Files { records, .. } => *records,
     };
 
     let change = |filter: &mut dyn AnyFilter| {
-        still_hashes(filter, hashing)?;
+        still_takes_keys(filter, hashing, rules.as_ref())?;
         let new = match keys {
             ReadyKeys::Digests(spool) => {
                 let mut new = 0;
@@ -201,6 +221,11 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             }
             ReadyKeys::Files { inputs, selector, .. } => insert_files(filter, &inputs, &selector, common)?,
         };
+        if let (Some((_, after)), Some(found)) = (rules, filter.key_rules())
+            && let Some(spelling) = found.spelling.joined(&after.spelling)
+        {
+            filter.set_key_rules(KeyRules { spelling, ..found.clone() });
+        }
         warn_if_over_capacity(common, filter);
         Ok(new)
     };

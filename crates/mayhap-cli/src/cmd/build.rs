@@ -27,6 +27,7 @@ use crate::known_keys;
 use crate::numbers;
 use crate::report;
 use crate::secret::{ForBuild, SecretArgs};
+use crate::spelling::warn_of_loss;
 
 /// Build a filter file from keys
 ///
@@ -244,7 +245,7 @@ impl Args {
             None if self.universe.is_some() => Choice::Family(&mayhap::filters::universe::FAMILY),
             None if self.grow => Choice::Family(&mayhap::filters::expanding::FAMILY),
             None if self.removable => Choice::Family(&mayhap::filters::cuckoo::FAMILY),
-            None if self.exact && self.keys.kind == Kind::U64 => Choice::Integers,
+            None if self.exact && self.keys.kind() == Kind::U64 => Choice::Integers,
             None if self.exact => Choice::Family(&mayhap::filters::exact::FAMILY),
             None => Choice::Family(&mayhap::filters::bloom::FAMILY),
         }
@@ -345,7 +346,7 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
         version: args.peer_version,
         seed: args.seed,
         growth: args.growth,
-        reading: formats::reading(args.keys.kind, args.hash),
+        reading: formats::reading(args.keys.kind(), args.hash),
         ..Making::new(args.capacity.unwrap_or(capacity.max(1)), args.fpr.unwrap_or(DEFAULT_FPR))
     };
     // Nonsense is refused before a long input is read.
@@ -391,7 +392,11 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
     let mut filter = format.make(&making(keys))?;
     insert_files(&mut *filter, &inputs, &selector, common)?;
     let to = args.to.unwrap_or(FileFormat::Mayhap);
+    let filter = args.keys.describe(filter);
     write_as(to, &args.output, &*filter, Summing::Payload)?;
+    if to != FileFormat::Mayhap {
+        warn_of_loss(common, &args.output, to.name(), &*filter);
+    }
     describe(args, None, common, &*filter)?;
     Ok(YES)
 }
@@ -516,6 +521,7 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
         Some(allowed) => allowed.except_from(filter, common),
         None => filter,
     };
+    let filter = args.keys.describe(filter);
     secret.save(|| write(&args.output, &*filter, Summing::Payload))?;
     if args.grow {
         let doublings = filter.doublings().map_or(0, |doublings| doublings.made);
@@ -582,7 +588,7 @@ fn count_distinct(inputs: &Inputs, selector: &Selector, hashing: Hashing, common
 }
 
 fn need_integers(args: &Args, family: &Family) -> Result<()> {
-    if args.keys.kind != Kind::U64 {
+    if args.keys.kind() != Kind::U64 {
         return Err(anyhow!("the family {} holds integers; say --as u64", family.name));
     }
     Ok(())

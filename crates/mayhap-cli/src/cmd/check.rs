@@ -4,6 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use mayhap::key_rules::Spelling;
 use mayhap::{AnyFilter, Digest, Hashing};
 
 use crate::args::{Common, KeyArgs, OpenArgs};
@@ -84,9 +85,10 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let (paths, files) = args.split()?;
     let mut filters = Vec::with_capacity(paths.len());
     for path in &paths {
-        let filter = args.open.open(path, args.keys.kind)?.filter;
-        check_kind(path, &*filter, &args.keys)?;
-        filters.push(filter);
+        let filter = args.open.open(path, args.keys.kind())?.filter;
+        let keys = args.keys.for_file(path, &*filter)?;
+        check_kind(path, &*filter, &keys)?;
+        filters.push(Asked { filter, keys });
     }
     let names = paths.iter().map(|path| path.as_os_str().as_encoded_bytes()).collect();
     let out = BufWriter::with_capacity(1 << 16, report::stdout());
@@ -104,12 +106,18 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     Ok(if matched > 0 { YES } else { NO })
 }
 
-fn check_arguments(args: &Args, filters: &[Box<dyn AnyFilter>], printer: &mut Printer<'_>) -> Result<()> {
+/// A filter, and how keys are taken for it.
+struct Asked {
+    filter: Box<dyn AnyFilter>,
+    keys: KeyArgs,
+}
+
+fn check_arguments(args: &Args, filters: &[Asked], printer: &mut Printer<'_>) -> Result<()> {
     let mut scratch = Vec::new();
     for (index, text) in args.key.iter().enumerate() {
         let (record, mut hits) = (text.as_encoded_bytes(), Vec::with_capacity(filters.len()));
-        for filter in filters {
-            let key = args.keys.selector_for(&**filter);
+        for Asked { filter, keys } in filters {
+            let key = keys.selector_for(&**filter);
             let key = key.key(record, &mut scratch);
             let key = key.map_err(|e| e.context(format!("--key number {}", index + 1)))?;
             hits.push(filter.contains(key));
@@ -125,25 +133,29 @@ fn check_inputs(
     args: &Args,
     common: &Common,
     files: &[PathBuf],
-    filters: &[Box<dyn AnyFilter>],
+    filters: &[Asked],
     printer: &mut Printer<'_>,
 ) -> Result<()> {
     let mut inputs = args.keys.inputs(files);
-    inputs.numbered |= args.line_number;
-    let selectors: Vec<Selector> = filters.iter().map(|filter| args.keys.selector_for(&**filter)).collect();
+    let selectors: Vec<Selector> =
+        filters.iter().map(|asked| asked.keys.selector_for(&*asked.filter)).collect();
+    inputs.numbered |= args.line_number || selectors.iter().any(Selector::can_fail);
+    // Keys are hashed again for a filter whose keys are spelled differently.
+    let spellings: Vec<Spelling> = filters.iter().map(|asked| asked.keys.rules().spelling).collect();
     let progress = common.progress("checking", &inputs);
     let (mut chunks, mut buffer) = (inputs.chunks(), Buffer::default());
     let mut hits: Vec<Vec<bool>> = vec![Vec::new(); filters.len()];
     let mut digests = Digests::default();
     while let Some(chunk) = chunks.next(buffer)? {
         progress.advance(chunk.bytes.len());
-        digests.hashing = None;
-        for ((filter, selector), hits) in filters.iter().zip(&selectors).zip(&mut hits) {
+        digests.made = None;
+        for (index, (Asked { filter, .. }, hits)) in filters.iter().zip(&mut hits).enumerate() {
             hits.clear();
             if is_asked_by_keys(&**filter) {
-                selector.ask(&chunk, &**filter, hits)?;
+                selectors[index].ask(&chunk, &**filter, hits)?;
             } else {
-                filter.contains_batch(digests.of(&chunk, selector, filter.hashing())?, hits);
+                let made = (filter.hashing(), &spellings[index]);
+                filter.contains_batch(digests.of(&chunk, &selectors[index], made)?, hits);
             }
         }
         for (index, record) in chunk.records().enumerate() {
@@ -162,17 +174,17 @@ fn check_inputs(
 
 /// The digests of a chunk. Filters that hash alike share them.
 #[derive(Default)]
-struct Digests {
+struct Digests<'a> {
     digests: Vec<Digest>,
     /// How they were made, if they are those of this chunk. (Filters of one hashing take keys of a kind alike.)
-    hashing: Option<Hashing>,
+    made: Option<(Hashing, &'a Spelling)>,
 }
 
-impl Digests {
-    fn of(&mut self, chunk: &Chunk, selector: &Selector, hashing: Hashing) -> Result<&[Digest]> {
-        if self.hashing != Some(hashing) {
-            selector.digests(chunk, hashing, &mut self.digests)?;
-            self.hashing = Some(hashing);
+impl<'a> Digests<'a> {
+    fn of(&mut self, chunk: &Chunk, selector: &Selector, made: (Hashing, &'a Spelling)) -> Result<&[Digest]> {
+        if self.made != Some(made) {
+            selector.digests(chunk, made.0, &mut self.digests)?;
+            self.made = Some(made);
         }
         Ok(&self.digests)
     }

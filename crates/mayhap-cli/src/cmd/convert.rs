@@ -10,6 +10,7 @@ use crate::args::{Common, OpenArgs};
 use crate::cmd::build::{is_same_file, print_beside};
 use crate::formats::{self, FileFormat, write_as};
 use crate::keys::Kind;
+use crate::spelling::warn_of_loss;
 use crate::{YES, report};
 
 /// Write a filter as a file of another format, with the same answers
@@ -72,6 +73,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             false => e,
         }
     })?;
+    if args.to != FileFormat::Mayhap {
+        warn_of_loss(common, &args.output, args.to.name(), &*filter);
+    }
     args.open.secret.remind(common, filter.hashing(), path, &args.output);
     let (report, to) = (filter.report(), args.to.name());
     if args.json {

@@ -15,7 +15,7 @@ use crate::{YES, report};
 ///
 /// Each record, a tab and the count, which is 0 for a key that is certainly not in. Counts are never too low (by the
 /// counting rule recurring-minimum: hardly ever), up to the largest value of a counter.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap build --counts -o hits.mayhap -d' ' -k1 access.log\n  \
 mayhap count hits.mayhap --key 192.0.2.1\n  sort -u hosts.txt | mayhap count hits.mayhap | sort -t\"$(printf '\\t')\" -k2nr")]
 pub(crate) struct Args {
@@ -33,10 +33,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
-    let opened = args.open.open(&args.filter, args.keys.kind)?;
+    let opened = args.open.open(&args.filter, args.keys.kind())?;
     let filter = &*opened.filter;
     need(&args.filter, filter, "count", |can| can.counts)?;
-    check_kind(&args.filter, filter, &args.keys)?;
+    let keys = args.keys.for_file(&args.filter, filter)?;
+    check_kind(&args.filter, filter, &keys)?;
+    let args = &Args { keys, ..args.clone() };
     let count = filter.as_count().ok_or(filter.unsupported("count"))?;
     let mut out = BufWriter::with_capacity(1 << 16, report::stdout());
     if args.key.is_empty() {

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
-use mayhap::{AnyFilter, Bloom, Digest, Exact, Hashing, Spec, SpecError, Table, Windowed};
+use mayhap::{
+    AnyFilter, Bloom, Digest, Exact, Family, Hashing, KeyRules, Spec, SpecError, Table, Windowed,
+    with_key_rules,
+};
 use mayhap_store::{Access, Held, hold, open};
 use serde_json::json;
 
@@ -14,7 +17,7 @@ use crate::cmd::add::{check_kind, need};
 use crate::formats::{FileFormat, shown, start_of};
 use crate::input::Inputs;
 use crate::secret::SecretArgs;
-use crate::seen::{Limits, Seen};
+use crate::seen::{LimitReached, Limits, Seen};
 use crate::stream::{Batch, Event, Output, Reading, Source};
 use crate::{YES, numbers, report};
 
@@ -30,6 +33,13 @@ const AT_FIRST: u64 = 1024;
 /// Keys for which there is room at first at the most: 350 MB.
 const AT_ONCE: u64 = 1 << 26;
 
+/// A state is full when its rate is so many times the one that it was made for.
+const FULL: f64 = 10.0;
+
+/// The families of states that dedup makes. A file of one of them is a state, also without the mark, as before there was one.
+static STATES: [&Family; 3] =
+    [&mayhap::filters::table::FAMILY, &mayhap::filters::exact::FAMILY, &mayhap::filters::windowed::FAMILY];
+
 /// An odd number: multiplied by it, a trace of records depends on each of them and on their order.
 const TRACE: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -41,7 +51,7 @@ const SPARE: f64 = 1.0 / 64.0;
 /// One pass, and the number of records need not be known. 42 bits are kept of each different key, and up to twice as many of
 /// a stream, with which one new record in a billion is taken for a repeat and dropped at most; --exact and --verify drop none. With --window only the last
 /// records are remembered, in memory that does not grow, and a record is printed if it was not among them.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  cat urls.txt | mayhap dedup > fresh.txt\n  mayhap dedup -d, -k2 --header events.csv\n  \
                   find . -print0 | mayhap dedup -z\n  subfinder -d example.com | mayhap dedup --state seen.mayhap\n  \
@@ -68,13 +78,20 @@ pub(crate) struct Args {
     /// Drop also what earlier runs with this file have printed. It is made if there is none, and locked while in use
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
+    /// Take a filter as the state that dedup did not make, such as one of `mayhap build`: new records are dropped at its rate
+    #[arg(long, requires = "state")]
+    state_any: bool,
+    /// Take another column or JSON field as the key than earlier runs with the state file
+    #[arg(long, requires = "state")]
+    state_any_keys: bool,
     /// Leave the state file as it is. Without --state, print the report and no record
     #[arg(long)]
     dry_run: bool,
     /// What is kept of the keys takes so much memory at the most; if that is not enough, it is an error
     #[arg(long, value_name = "SIZE", value_parser = numbers::size, conflicts_with_all = ["window", "state"])]
     memory: Option<u64>,
-    /// Stop when new records would be dropped more often than this [default: -p, without --state and --window]
+    /// Stop when new records would be dropped more often than this [default: -p; with --state, ten times the rate that the
+    /// file was made for]
     #[arg(long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
     max_fpr: Option<f64>,
     /// Remember the last N records only, and somewhat more: a record that came before is printed again
@@ -120,6 +137,31 @@ impl Args {
             // If no table can be made for such a rate, the first one grows until it has its own.
             then: then.filter(|(_, spec)| spec.table().is_ok()),
             is_strict: self.max_fpr.is_some() || self.memory.is_some(),
+            is_state: false,
+        }
+    }
+
+    /// Where a run ends that keeps this state. Beyond ten times its rate a filter that was made for a few keys would drop
+    /// nearly every new record.
+    fn state_limits(&self, filter: &dyn AnyFilter) -> Limits {
+        let asked = filter.report().fpr_asked;
+        let most_fpr = self.max_fpr.or((asked > 0.0).then_some((FULL * asked).min(1.0)));
+        Limits { most_fpr, is_strict: most_fpr.is_some(), is_state: true, ..Limits::default() }
+    }
+
+    /// The rules of a new state.
+    fn state_rules(&self) -> KeyRules {
+        let mut rules = self.keys.rules();
+        rules.cut.header = self.header;
+        KeyRules { is_state: true, ..rules }
+    }
+
+    /// Words for the user: said at once, or kept for the report if that is JSON.
+    fn warn(&self, common: &Common, warnings: &mut Vec<String>, text: String) {
+        if self.stats == Some(StatsFormat::Json) {
+            warnings.push(text);
+        } else {
+            common.say(text);
         }
     }
 
@@ -187,7 +229,7 @@ impl Args {
 }
 
 /// What was done with records.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 struct Counts {
     read: u64,
     printed: u64,
@@ -195,6 +237,8 @@ struct Counts {
     trace: u64,
     /// The signal that ended it.
     stopped: Option<i32>,
+    /// The limit that ended it. All that was noted is printed.
+    full: Option<LimitReached>,
 }
 
 /// A trace of more records.
@@ -214,7 +258,8 @@ fn pass(
         hashing,
         has_header: args.header,
         threads: common.threads(),
-        minds_signals: args.state.is_some() && !args.dry_run,
+        // For whoever wants to have a state or a report.
+        minds_signals: args.state.is_some() || args.stats.is_some() || args.dry_run,
     };
     let progress = common.progress("deduplicating", inputs);
     let (mut source, give_back) = Source::new(inputs, reading)?;
@@ -244,7 +289,11 @@ fn pass(
     };
     // What was judged is printed, whatever came behind it.
     let written = output.finish();
-    ended?;
+    match ended.map_err(anyhow::Error::downcast::<LimitReached>) {
+        Ok(()) => {}
+        Err(Ok(full)) => counts.full = Some(full),
+        Err(Err(error)) => return Err(error),
+    }
     written?;
     Ok(counts)
 }
@@ -260,7 +309,7 @@ struct Memory {
 }
 
 impl Memory {
-    fn of(seen: &Seen) -> Self {
+    fn of(seen: &mut Seen) -> Self {
         Self {
             wrongly: seen.wrongly(),
             fpr: seen.fpr(),
@@ -272,20 +321,24 @@ impl Memory {
 }
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
-    let started = Instant::now();
+    let (started, mut warnings) = (Instant::now(), Vec::new());
     let mut inputs = args.keys.inputs(&args.files);
     must_not_be_output(&args.files)?;
     let (counts, memory) = if args.verify || args.only_once {
         inputs.set_aside()?;
         in_two_passes(args, common, &inputs)?
     } else if let Some(state) = &args.state {
-        with_state(args, common, &inputs, state)?
+        with_state(args, common, state, &mut warnings)?
     } else {
         let records = inputs.estimated_records()?;
         let seen = Seen::new(args.filter(records, false)?, args.limits(records));
-        in_one_pass(args, common, &inputs, seen).map(|(counts, seen)| (counts, Memory::of(&seen)))?
+        let (counts, mut seen) = in_one_pass(args, common, &inputs, seen)?;
+        (counts, Memory::of(&mut seen))
     };
-    tell(args, &counts, &memory, started.elapsed().as_secs_f64());
+    if let Some(full) = counts.full {
+        return Err(full.into());
+    }
+    tell(args, &counts, &memory, &warnings, started.elapsed().as_secs_f64());
     // As a shell tells that a signal ended a command.
     Ok(counts.stopped.map_or(YES, |signal| 128u8.saturating_add(signal as u8)))
 }
@@ -321,7 +374,12 @@ fn in_one_pass(args: &Args, common: &Common, inputs: &Inputs, mut seen: Seen) ->
     Ok((counts, seen))
 }
 
-fn with_state(args: &Args, common: &Common, inputs: &Inputs, state: &Path) -> Result<(Counts, Memory)> {
+fn with_state(
+    args: &Args,
+    common: &Common,
+    state: &Path,
+    warnings: &mut Vec<String>,
+) -> Result<(Counts, Memory)> {
     if let Some(start) = start_of(state)
         && let Some(format @ (FileFormat::Foreign(_) | FileFormat::Parquet)) = shown(state, start)?
     {
@@ -335,38 +393,67 @@ fn with_state(args: &Args, common: &Common, inputs: &Inputs, state: &Path) -> Re
     let (held, found) = if args.dry_run {
         (None, read_state(args, state)?)
     } else {
-        let first = args.filter(None, true)?;
-        let wait =
-            || common.say(format_args!("{}: waiting for another process that uses it", state.display()));
+        // With its mark, in case that this run is killed.
+        let first = with_key_rules(args.filter(None, true)?, Some(args.state_rules()));
+        let wait = || {
+            let text = format!("{}: waiting for another process that uses it", state.display());
+            args.warn(common, warnings, text);
+        };
         let (held, filter) = args.secret.open(state, |secret| hold(state, secret, &*first, wait))?;
         // One that was made and never put into, because a run was killed, may become anything.
         let is_fresh = held.is_new()
             || (filter.family() == &mayhap::filters::table::FAMILY && filter.report().inserted == Some(0));
         (Some(held), (!is_fresh).then_some(filter))
     };
+    let (mut args, is_new) = (args.clone(), found.is_none());
     let filter = match found {
         Some(filter) => {
-            must_suit(args, state, &*filter)?;
+            args.keys = must_suit(&args, state, &*filter)?;
             filter
         }
-        None => args.filter(inputs.estimated_records()?, true)?,
+        None => args.filter(args.keys.inputs(&args.files).estimated_records()?, true)?,
     };
-    let limits = Limits { most_fpr: args.max_fpr, is_strict: args.max_fpr.is_some(), ..Limits::default() };
-    let (counts, seen) = in_one_pass(args, common, inputs, Seen::new(filter, limits))?;
+    let (args, limits) = (&args, args.state_limits(&*filter));
+    must_have_room(args, state, &*filter, &limits)?;
+    let inputs = args.keys.inputs(&args.files);
+    let (counts, mut seen) = in_one_pass(args, common, &inputs, Seen::new(filter, limits))?;
     // All is printed by now. If it is not remembered in the end it is printed again some time, which is better than never.
     if let Some(held) = held {
+        let rules = if is_new {
+            Some(args.state_rules())
+        } else {
+            seen.filter.key_rules().map(|rules| args.keys.rules_after(rules))
+        };
+        seen.filter = with_key_rules(seen.filter, rules);
         Held::put(held, &*seen.filter)?;
     }
     let report = seen.filter.report();
-    if report.fpr_now > report.fpr_asked && report.fpr_asked > 0.0 {
-        common.say(format_args!(
+    if report.fpr_now > report.fpr_asked && report.fpr_asked > 0.0 && counts.full.is_none() {
+        let text = format!(
             "{}: the false-positive rate is {} by now, and it was made for {}; begin another file, or say --exact for it",
             state.display(),
             report::short(report.fpr_now),
             report::short(report.fpr_asked),
-        ));
+        );
+        args.warn(common, warnings, text);
     }
-    Ok((counts, Memory::of(&seen)))
+    Ok((counts, Memory::of(&mut seen)))
+}
+
+/// Refuses a state that would drop new records much more often than it was made for.
+fn must_have_room(args: &Args, state: &Path, filter: &dyn AnyFilter, limits: &Limits) -> Result<()> {
+    let report = filter.report();
+    let Some(most) = limits.most_fpr.filter(|&most| report.fpr_now > most) else { return Ok(()) };
+    let why = match args.max_fpr {
+        Some(_) => format!("--max-fpr is {}", report::short(most)),
+        None => format!("it was made for {}", report::short(report.fpr_asked)),
+    };
+    bail!(
+        "{}: is full: it would drop new records at a rate of {}, and {why}; nothing was read; begin another file, or give a \
+         larger --max-fpr",
+        state.display(),
+        report::rate(report.fpr_now),
+    )
 }
 
 /// The filter of a state file, if there is one.
@@ -378,10 +465,11 @@ fn read_state(args: &Args, state: &Path) -> Result<Option<Box<dyn AnyFilter>>> {
     Ok(Some(opened.filter))
 }
 
-/// Refuses a state file that is not what was asked for.
-fn must_suit(args: &Args, state: &Path, filter: &dyn AnyFilter) -> Result<()> {
+/// Refuses a state file that is not what was asked for. How keys are taken for it.
+fn must_suit(args: &Args, state: &Path, filter: &dyn AnyFilter) -> Result<KeyArgs> {
     need(state, filter, "insert", |can| can.inserts)?;
-    check_kind(state, filter, &args.keys)?;
+    let keys = args.keys.for_file(state, filter)?;
+    check_kind(state, filter, &keys)?;
     if let Some(rule) = filter.rule() {
         bail!(
             "{}: a filter by the rules of {rule} cannot be a state, which is asked by digests of ours; leave it to \
@@ -390,6 +478,23 @@ fn must_suit(args: &Args, state: &Path, filter: &dyn AnyFilter) -> Result<()> {
         );
     }
     let (path, family, report) = (state.display(), filter.family().name, filter.report());
+    let rules = filter.key_rules();
+    let is_state = rules.is_some_and(|rules| rules.is_state) || STATES.contains(&filter.family());
+    if !is_state && !args.state_any {
+        bail!(
+            "{path}: a filter of the family {family}, which dedup did not make: new records would be dropped at its rate, {}; \
+             name another file, or take it with --state-any",
+            report::rate(report.fpr_now.max(report.fpr_asked)),
+        );
+    }
+    if let Some((ours, theirs)) = rules.and_then(|rules| keys.other_cut(&rules.cut))
+        && !args.state_any_keys
+    {
+        bail!(
+            "{path}: the key is {ours}, and was {theirs} in earlier runs; name another file, or say --state-any-keys if \
+             these are the same keys"
+        );
+    }
     if args.exact && !filter.can().exact {
         bail!(
             "{path}: a filter of the family {family}, and --exact was asked for; leave that out, or name another file"
@@ -412,7 +517,7 @@ fn must_suit(args: &Args, state: &Path, filter: &dyn AnyFilter) -> Result<()> {
             "{path}: made for a rate of {made}, and -p {asked} was asked for; leave that out, or name another file"
         );
     }
-    Ok(())
+    Ok(keys)
 }
 
 /// Learns in one pass which keys repeat, and prints in another.
@@ -430,8 +535,11 @@ fn in_two_passes(args: &Args, common: &Common, inputs: &Inputs) -> Result<(Count
         again.extend(batch.digests.iter().zip(&*keep).filter(|(_, new)| !**new).map(|(&digest, _)| digest));
         repeating.note(&again, &mut new)
     })?;
-    let mut memory = Memory::of(&first);
+    let mut memory = Memory::of(&mut first);
     drop(first);
+    if learnt.stopped.is_some() || learnt.full.is_some() {
+        return Ok((learnt, memory));
+    }
 
     let mut hits = Vec::new();
     let counts = if args.only_once {
@@ -469,7 +577,7 @@ fn in_two_passes(args: &Args, common: &Common, inputs: &Inputs) -> Result<(Count
         memory.bytes += held + (whole.capacity() * (size_of::<Box<[u8]>>() + 1)) as u64;
         counts
     };
-    if (counts.read, counts.trace) != (learnt.read, learnt.trace) {
+    if counts.stopped.is_none() && (counts.read, counts.trace) != (learnt.read, learnt.trace) {
         bail!(
             "the input changed between the first pass and the second; what was printed is not to be trusted"
         );
@@ -479,7 +587,7 @@ fn in_two_passes(args: &Args, common: &Common, inputs: &Inputs) -> Result<(Count
 }
 
 /// Prints the report at the end.
-fn tell(args: &Args, counts: &Counts, memory: &Memory, seconds: f64) {
+fn tell(args: &Args, counts: &Counts, memory: &Memory, warnings: &[String], seconds: f64) {
     let &Counts { read, printed, .. } = counts;
     let &Memory { wrongly, fpr, fill, layers, bytes } = memory;
     let per_second = read as f64 / seconds.max(1e-9);
@@ -490,6 +598,7 @@ fn tell(args: &Args, counts: &Counts, memory: &Memory, seconds: f64) {
             "read": read, "printed": printed, "dropped": read - printed,
             "expected_wrongly_dropped": wrongly, "fpr_now": fpr, "fill": fill, "layers": layers,
             "memory_bytes": bytes, "seconds": seconds, "records_per_second": per_second,
+            "stopped_by_signal": counts.stopped, "warnings": warnings,
         })),
         Some(StatsFormat::Text) => report::note(format_args!(
             "mayhap: read {}, printed {}, dropped {}; expected number of wrongly {} records {}; fill {}, false-positive \

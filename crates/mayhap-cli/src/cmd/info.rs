@@ -5,14 +5,16 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use mayhap::family::{AreaReport, AreasReport, CounterReport, LayerReport};
+use mayhap::key_rules::{Cut, JsonKeys};
 use mayhap::math::AreaRates;
-use mayhap::wire::Summing;
-use mayhap::{AnyFilter, CountingRule, Doublings, Layout};
+use mayhap::wire::{Header, Summing};
+use mayhap::{AnyFilter, CountingRule, Doublings, KeyRules, Layout};
 use mayhap_store::{Access, Check, Checked, open_checked, open_sealed, write_bytes};
 use serde_json::{Value, json};
 
 use crate::formats::{FileFormat, FormatArgs};
 use crate::secret::SecretArgs;
+use crate::spelling::described;
 use crate::{YES, report};
 
 /// Show a filter file's family, size, fill and rates
@@ -115,6 +117,23 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         value["keyed"] = key_id.is_some().into();
         value["key_id"] = key_id.into();
         value["exceptions"] = exceptions.into();
+        if let Some(KeyRules { spelling, cut, is_state, .. }) = filter.key_rules() {
+            value["spelling"] = json!({
+                "options": spelling.to_string(), "crlf": spelling.crlf, "trim": spelling.trim,
+                "ignore_case": spelling.ignore_case, "as": spelling.kind.name(), "url": spelling.url.is_some(),
+                "strip_query": spelling.url.as_deref().filter(|list| !list.is_empty()),
+                "json": match spelling.json {
+                    JsonKeys::None => None,
+                    JsonKeys::Strings => Some("strings"),
+                    JsonKeys::Mixed => Some("values"),
+                },
+            });
+            value["cut"] = json!({
+                "delimiter": cut.delimiter.as_deref().map(String::from_utf8_lossy), "field": cut.field,
+                "header": cut.header, "json_key": cut.pointer,
+            });
+            value["state"] = (*is_state).into();
+        }
         report::print_json(&value)?;
         return Ok(YES);
     }
@@ -205,6 +224,15 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             format!("{} keys, {size}, answered no exactly", report::grouped(exceptions)),
         ));
     }
+    if let Some(rules) = filter.key_rules() {
+        pairs.push(("keys", format!("spelled {}", rules.spelling)));
+        if rules.cut != Cut::default() {
+            pairs.push(("cut from", described(&rules.cut)));
+        }
+        if rules.is_state {
+            pairs.push(("made by", "mayhap dedup, as a state".to_string()));
+        }
+    }
     pairs.extend([
         ("rate asked", report::rate(report.fpr_asked)),
         ("rate now", report::rate_now(&report)),
@@ -233,7 +261,10 @@ fn heatmap(filter: &dyn AnyFilter, name: &str) -> String {
     const SIDE: usize = 12;
     let encoded = mayhap::encode(filter, Summing::Skip);
     let header = encoded.header().len();
-    let bytes = encoded.to_vec().split_off(header);
+    let mut bytes = encoded.to_vec().split_off(header);
+    // Without the sections behind it.
+    let payload = Header::decode(encoded.header(), encoded.len()).map(|header| header.payload.length);
+    bytes.truncate(payload.ok().and_then(|length| usize::try_from(length).ok()).unwrap_or(bytes.len()));
     // At least a byte to a tile: a small filter has fewer.
     let (rows, columns) = if bytes.len() >= TILES.0 * TILES.1 {
         TILES

@@ -16,7 +16,7 @@ use crate::{YES, report};
 ///
 /// Each record, a tab and the label, which is empty for a key that certainly has none. Several labels are separated by
 /// commas. In the family spatial a key's label is its own, or by mistake one that was given later.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  mayhap build --label allow=allow.txt --label block=block.txt -o hosts.mayhap\n  \
 mayhap label hosts.mayhap --key evil.example\n  mayhap label hosts.mayhap -d' ' -k1 access.log | cut -f2 | sort | uniq -c"
@@ -36,10 +36,12 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
-    let opened = args.open.open(&args.filter, args.keys.kind)?;
+    let opened = args.open.open(&args.filter, args.keys.kind())?;
     let filter = &*opened.filter;
     need(&args.filter, filter, "label", |can| can.labels)?;
-    check_kind(&args.filter, filter, &args.keys)?;
+    let keys = args.keys.for_file(&args.filter, filter)?;
+    check_kind(&args.filter, filter, &keys)?;
+    let args = &Args { keys, ..args.clone() };
     let label = filter.as_label().ok_or(filter.unsupported("label"))?;
     let mut out = BufWriter::with_capacity(1 << 16, report::stdout());
     if args.key.is_empty() {

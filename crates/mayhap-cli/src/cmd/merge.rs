@@ -11,6 +11,7 @@ use crate::args::{Common, OpenArgs};
 use crate::cmd::add::need;
 use crate::cmd::build::{print_beside, warn_if_over_capacity};
 use crate::formats::{FileFormat, write_as};
+use crate::spelling::{must_be_alike, warn_of_loss};
 use crate::{YES, numbers, report};
 
 /// Merge filter files into one that holds the keys of all
@@ -66,6 +67,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         opened.push(part.filter);
         formats.push(format);
     }
+    for (path, other) in args.filters.iter().zip(&opened) {
+        must_be_alike((first, &*opened[0]), (path, &**other))?;
+    }
     // Files of one format give another of it; of several, one of ours, which holds every filter.
     let format =
         formats.iter().copied().reduce(|one, other| if one == other { one } else { FileFormat::Mayhap });
@@ -118,6 +122,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         );
     }
     write_as(format, &args.output, &*result, summing)?;
+    if format != FileFormat::Mayhap {
+        warn_of_loss(common, &args.output, format.name(), &*result);
+    }
     args.open.secret.remind(common, result.hashing(), first, &args.output);
     let mixed = sizes.len() > 1;
     if mixed {

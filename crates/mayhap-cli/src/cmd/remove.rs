@@ -6,7 +6,7 @@ use anyhow::Result;
 use mayhap::{AnyFilter, Removal};
 
 use crate::args::{Common, KeyArgs, OpenArgs};
-use crate::cmd::add::{Ready, ReadyKeys, ready_for, secret_of, still_hashes};
+use crate::cmd::add::{Ready, ReadyKeys, ready_for, secret_of, still_takes_keys};
 use crate::formats::update_file;
 use crate::{NO, YES, report};
 
@@ -31,13 +31,13 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
     let keys = (&args.files[..], &args.keys);
     let ready = ready_for(path, "remove", |can| can.removes, keys, &args.open, common)?;
-    let Ready { hashing, format, reading, keys: ReadyKeys::Digests(spool) } = ready else {
+    let Ready { hashing, format, reading, keys: ReadyKeys::Digests(spool), rules } = ready else {
         anyhow::bail!("{}: nothing is removed from filters of this rule", path.display());
     };
     let keys = spool.len();
 
     let change = |filter: &mut dyn AnyFilter| {
-        still_hashes(filter, hashing)?;
+        still_takes_keys(filter, hashing, rules.as_ref())?;
         let unsupported = filter.unsupported("remove");
         let remove = filter.as_remove().ok_or(unsupported)?;
         let (mut removed, mut stuck, mut outcomes) = (0, 0, Vec::new());

@@ -76,7 +76,7 @@ impl Set {
 }
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
-    if args.keys.kind != Kind::Bytes || args.keys.selector().url.is_some() {
+    if args.keys.kind() != Kind::Bytes || args.keys.selector().url.is_some() {
         anyhow::bail!("sort reads unsigned decimal integers; leave out --as, --url and --strip-query");
     }
     let mut inputs = args.keys.inputs(&args.files);

@@ -17,7 +17,7 @@ use crate::{NO, YES, report};
 /// Test a filter file: every key must be found, and the measured rate must be the one claimed
 ///
 /// Exit status 0 if all held, 1 if not.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
     /// The filter file
     filter: PathBuf,
@@ -42,9 +42,11 @@ const CONFIDENCE: f64 = 0.95;
 const INTERVAL_SIGMAS: f64 = 1.96;
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
-    let opened = args.open.open_with_format(&args.filter, Some(args.keys.kind), Check::All)?.0;
+    let opened = args.open.open_with_format(&args.filter, Some(args.keys.kind()), Check::All)?.0;
     let filter = &*opened.filter;
-    check_kind(&args.filter, filter, &args.keys)?;
+    let keys = args.keys.for_file(&args.filter, filter)?;
+    check_kind(&args.filter, filter, &keys)?;
+    let args = &Args { keys, ..args.clone() };
     let present = ask(args, common, filter, &args.files)?;
     // The rate that is claimed is that of the filter by itself, and exceptions would make it look better.
     let filter = filter.exceptions().map_or(filter, |exceptions| exceptions.without);
