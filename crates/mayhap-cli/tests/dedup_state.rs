@@ -79,12 +79,12 @@ fn a_filter_of_any_family_that_inserts_is_carried_on() {
         ["bloom", "blocked", "cuckoo", "scalable", "expanding", "exact", "counting", "table", "windowed"]
     {
         folder.mayhap(&format!("build -o s -n 10k -p 1e-6 --family {name}")).input(&before).run().ends(0);
-        let done = folder.mayhap("dedup --state s").input(&input).run().ends(0);
+        let done = folder.mayhap("dedup --state-any --state s").input(&input).run().ends(0);
         assert!(done.out == lines("new ", 2000).as_bytes(), "{name}");
         assert_eq!(family(&folder, "s"), name, "it stays what it is");
         let all = folder.mayhap("check -c s").input(&input).run().ends(0);
         all.prints("4010\n");
-        folder.mayhap("dedup --state s").input(&input).run().ends(0).prints("");
+        folder.mayhap("dedup --state-any --state s").input(&input).run().ends(0).prints("");
     }
 }
 
@@ -157,7 +157,121 @@ fn keys_are_those_of_the_options() {
     let input = "http://a.org:80/#x\nhttp://b.org\n";
     folder.mayhap("dedup --state s --url").input(input).run().ends(0).prints("http://b.org\n");
     folder.mayhap("dedup --state t -d, -k2").input("1,a\n2,b\n").run().ends(0).prints("1,a\n2,b\n");
-    folder.mayhap("dedup --state t -z").input("b\0c\0").run().ends(0).prints("c\0");
+    let other = folder.mayhap("dedup --state t -z").input("b\0c\0").run().ends(2).prints("");
+    other
+        .says("the key is the whole record, and was field 2 between \",\" in earlier runs")
+        .says("--state-any-keys");
+    folder.mayhap("dedup --state t -d, -k1").input("b,c\n").run().ends(2).says("--state-any-keys");
+    folder.mayhap("dedup --state t -z --state-any-keys").input("b\0c\0").run().ends(0).prints("c\0");
+    folder.mayhap("dedup --state t -d, -k2").input("1,c\n2,d\n").run().ends(0).prints("2,d\n");
+    // How keys are spelled is applied by itself, and contradicted by nobody.
+    folder
+        .mayhap("dedup --state s")
+        .input("http://B.org/#y\nhttp://c.org\n")
+        .run()
+        .ends(0)
+        .prints("http://c.org\n");
+    folder.mayhap("dedup --state s --trim").input("x\n").run().ends(2).says("--trim says otherwise");
+    folder.mayhap("dedup --state j --json-key /i").input("{\"i\":1}\n{\"i\":\"1\"}\n").run().ends(0);
+    folder
+        .mayhap("dedup --state j --json-key /i")
+        .input("{\"i\":1.0}\n{\"i\":\"1\"}\n")
+        .run()
+        .ends(0)
+        .prints("");
+    folder.mayhap("dedup --state j --state-any-keys").input("1\n").run().ends(2).says("--json-key");
+}
+
+// States that are full.
+
+/// 23 of 100,000 new lines were printed, and the rest dropped with status 0.
+#[test]
+fn a_state_that_is_full_stops_before_anything_is_dropped() {
+    let folder = Folder::new();
+    folder.mayhap("build -o seen").input(lines("old ", 10)).run().ends(0);
+    let before = folder.read("seen");
+    let new = lines("new ", 100_000);
+    // It was not made for this.
+    let done = folder.mayhap("dedup --state seen").input(&new).run().ends(2).prints("");
+    done.says("seen: a filter of the family bloom, which dedup did not make").says("--state-any");
+    assert!(folder.read("seen") == before);
+    // It fills on the way: all that was noted is printed, and remembered.
+    let done = folder.mayhap("dedup --state-any --state seen").input(&new).run().ends(2);
+    done.says("the false-positive rate is").says("what was printed is remembered");
+    let done = folder.mayhap("info --json seen").run().ends(0).json();
+    let now = done["fpr_now"].as_f64().unwrap();
+    assert!(now > 0.1 && now < 0.25, "{now}");
+    let full = folder.mayhap("dedup --quiet --state-any --state seen").input("x\n").run().ends(2).prints("");
+    full.says("seen: is full").says("it was made for 0.01").says("--max-fpr");
+    folder.mayhap("dedup --state-any --state seen --dry-run").input("x\n").run().ends(2).prints("");
+    // Whoever says so may go on.
+    folder.mayhap("dedup --state-any --state seen --max-fpr 0.9").input(lines("x", 5)).run().ends(0);
+    folder
+        .mayhap("dedup --state-any --state seen --max-fpr 0.001")
+        .input("x\n")
+        .run()
+        .ends(2)
+        .says("--max-fpr is");
+}
+
+#[test]
+fn what_a_filling_state_printed_is_what_it_remembers() {
+    let folder = Folder::new();
+    for (made, count) in
+        [("-n 3", 2000), ("-n 100", 20_000), ("-n 20k", 400_000), ("-n 5 --family blocked", 2000)]
+    {
+        let new = lines("https://example.org/", count);
+        folder.mayhap(&format!("build {made} -o s")).run().ends(0);
+        let done = folder.mayhap("dedup --state-any --state s").input(&new).run().ends(2);
+        let printed = records(&done.out, b'\n').len();
+        assert!(printed > 0 && (printed as u64) < count);
+        // Every line that was printed is in, and what came behind is as new as for a filter of that rate.
+        folder.mayhap("check -v -c s").input(&done.out).run().ends(1).prints("0\n");
+        let state = folder.mayhap("info --json s").run().ends(0).json();
+        let (inserted, now) = (state["inserted"].as_u64().unwrap(), state["fpr_now"].as_f64().unwrap());
+        // Beyond those that were printed only false positives and repeats were inserted again.
+        assert!(
+            inserted >= printed as u64 && (inserted as f64) < 1.0 + 1.3 * printed as f64,
+            "{made}: {inserted} {printed}"
+        );
+        let rest = &new.as_bytes()[new.len() / 2..];
+        let hits = folder.mayhap("check -c s").input(rest).run();
+        let hits: f64 = String::from_utf8(hits.out).unwrap().trim().parse().unwrap();
+        let asked = records(rest, b'\n').len() as f64;
+        assert!(hits / asked < now + 6.0 * (now / asked).sqrt() + 0.02, "{made}: {hits} of {asked}, {now}");
+    }
+}
+
+/// A file of a family that dedup makes is a state without a mark, as states of earlier versions are.
+#[test]
+fn states_carry_a_mark_and_older_ones_are_known_by_their_family() {
+    let folder = Folder::new();
+    folder.mayhap("dedup --state s").input("a\n").run().ends(0);
+    folder.mayhap("info s").run().ends(0).shows("mayhap dedup, as a state");
+    assert_eq!(folder.mayhap("info --json s").run().ends(0).json()["state"], true);
+    let mut table = mayhap::Table::new(1000, 1e-9).unwrap();
+    table.insert("a").unwrap();
+    folder.write("old", table.to_bytes());
+    folder.mayhap("dedup --state old").input("a\nb\n").run().ends(0).prints("b\n");
+    folder.mayhap("dedup --state old --json-key /x").input("{\"x\":\"b\"}\n").run().ends(0).prints("");
+    for family in ["exact", "windowed", "table"] {
+        folder.mayhap(&format!("build --family {family} -n 100 -o s")).input("a\n").run().ends(0);
+        folder.mayhap("dedup --state s").input("a\nb\n").run().ends(0).prints("b\n");
+    }
+    folder.mayhap("build --family cuckoo -n 100 -o s").input("a\n").run().ends(0);
+    folder.mayhap("dedup --state s").input("a\nb\n").run().ends(2).says("--state-any");
+}
+
+/// Warnings stood on the same stream as the JSON.
+#[test]
+fn the_report_stays_json_with_warnings() {
+    let folder = Folder::new();
+    folder.mayhap("build -n 1000 -p 1e-3 -o s").input(lines("", 1000)).run().ends(0);
+    let line = "dedup --state-any --state s --stats=json";
+    let done = folder.mayhap(line).input(lines("x", 300)).run().ends(0);
+    let report: serde_json::Value = serde_json::from_str(&done.err).expect("nothing but JSON");
+    let warnings = report["warnings"].as_array().unwrap();
+    assert!(warnings.len() == 1 && warnings[0].as_str().unwrap().contains("the false-positive rate is"));
 }
 
 #[test]
@@ -396,6 +510,37 @@ mod signals {
             let status = wait(&mut child, "a waiting run");
             assert_eq!(status.code(), Some(code), "{status:?}");
             folder.mayhap("dedup --state s").input("a\nb\nc\n").run().ends(0).prints("c\n");
+            drop(input);
+        }
+    }
+
+    /// Ctrl-C is how a stream ends, and there was no report.
+    #[test]
+    fn the_report_comes_when_told_to_end() {
+        let folder = Folder::new();
+        if is_ignored(Signal::INT) {
+            return;
+        }
+        for options in
+            ["--stats=json", "--stats=json --state s", "--stats=json --exact", "--stats=json --threads 1"]
+        {
+            let mut child = folder.mayhap(&format!("dedup {options}")).start();
+            let mut input = child.stdin.take().unwrap();
+            input.write_all(b"a\nb\na\n").unwrap();
+            let mut output = BufReader::new(child.stdout.take().unwrap());
+            let mut printed = String::new();
+            output.read_line(&mut printed).unwrap();
+            output.read_line(&mut printed).unwrap();
+            send(&child, Signal::INT);
+            assert_eq!(wait(&mut child, "a stream").code(), Some(130));
+            let mut said = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            let report: serde_json::Value = serde_json::from_str(&said).expect("nothing but JSON");
+            assert_eq!(
+                (&report["read"], &report["printed"], &report["dropped"]),
+                (&3.into(), &2.into(), &1.into())
+            );
+            assert_eq!(report["stopped_by_signal"], 2);
             drop(input);
         }
     }

@@ -54,7 +54,7 @@ const SPARE: f64 = 1.0 / 64.0;
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  cat urls.txt | mayhap dedup > fresh.txt\n  mayhap dedup -d, -k2 --header events.csv\n  \
-                  find . -print0 | mayhap dedup -z\n  subfinder -d example.com | mayhap dedup --state seen.mayhap\n  \
+                  find . -print0 | mayhap dedup -z\n  subfinder -d example.com | mayhap dedup --state hosts.mayhap\n  \
                   tail -f events.log | mayhap dedup --window 1M\n  mayhap dedup --memory 256MiB --max-fpr 1e-4 huge.txt"
 )]
 pub(crate) struct Args {
