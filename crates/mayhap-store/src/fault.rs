@@ -74,8 +74,9 @@ impl Drop for Entry {
 /// The name of the file that is mapped at an address: as much of it as fits.
 #[cfg_attr(not(unix), allow(dead_code, reason = "only the handler looks for names"))]
 fn name_at(address: usize, name: &mut [u8; NAME]) -> Option<&[u8]> {
-    let holds =
-        |slot: &&Slot| slot.end.load(Ordering::Acquire) > address && slot.start.load(Ordering::Relaxed) <= address;
+    let holds = |slot: &&Slot| {
+        slot.end.load(Ordering::Acquire) > address && slot.start.load(Ordering::Relaxed) <= address
+    };
     let slot = MAPS.iter().find(holds)?;
     for (to, from) in name.iter_mut().zip(&slot.name) {
         *to = from.load(Ordering::Relaxed);
@@ -102,8 +103,7 @@ mod handler {
     static INSTALLED: OnceLock<Installed> = OnceLock::new();
     static PREVIOUS: OnceLock<libc::sigaction> = OnceLock::new();
 
-    const REASON: &str =
-        ": the file became shorter while it was in use, or its disk is full or failing";
+    const REASON: &str = ": the file became shorter while it was in use, or its disk is full or failing";
 
     /// Installs a handler of SIGBUS for the whole process, once. A fault in a file that this crate has mapped writes a line
     /// to standard error, `before`, the file's name, the reason and `after`, and exits with the status. Any other SIGBUS is

@@ -340,8 +340,8 @@ fn written(
     old: Option<&File>,
     content: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<Temporary, StoreError> {
-    let mut new = Temporary::new_in(folder_of(path))
-        .map_err(StoreError::io(path, "create a file in its folder"))?;
+    let mut new =
+        Temporary::new_in(folder_of(path)).map_err(StoreError::io(path, "create a file in its folder"))?;
     if let Some(old) = old {
         keep_owner_and_mode(old, &new.file).map_err(StoreError::io(path, "keep the mode"))?;
     }

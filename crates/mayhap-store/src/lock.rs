@@ -79,7 +79,8 @@ mod links {
     /// Whether the system has the rule, and obeys it. If that cannot be read, it is taken to.
     fn is_protected() -> bool {
         cfg!(target_os = "linux")
-            && fs::read("/proc/sys/fs/protected_symlinks").map_or(true, |setting| setting.trim_ascii() != b"0")
+            && fs::read("/proc/sys/fs/protected_symlinks")
+                .map_or(true, |setting| setting.trim_ascii() != b"0")
     }
 
     #[cfg(test)]

@@ -24,7 +24,7 @@ use crate::map::map;
 const WRITERS: u32 = 3;
 
 /// A header that is being written is looked at so many times, with pauses.
-const LOOKS: u32 = 100;
+const LOOKS: u32 = 400;
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// Opens a regular file.

@@ -168,8 +168,13 @@ mod system {
                 fs::write(at(name), "left behind").unwrap();
             }
             // These are not ours.
-            let others =
-                [".mayhap-.tmp", ".mayhap-a.tmp", ".mayhap-abc12.tmp", ".mayhap-abc-23.tmp", "mayhap-abc123.tmp"];
+            let others = [
+                ".mayhap-.tmp",
+                ".mayhap-a.tmp",
+                ".mayhap-abc12.tmp",
+                ".mayhap-abc-23.tmp",
+                "mayhap-abc123.tmp",
+            ];
             others.iter().for_each(|name| fs::write(at(name), "").unwrap());
             std::os::unix::fs::symlink("mayhap-abc123.tmp", at(".mayhap-link00.tmp")).unwrap();
             fs::create_dir(at(".mayhap-folder.tmp")).unwrap();
