@@ -7,8 +7,10 @@ use std::path::Path;
 
 use mayhap::bits::Bytes;
 use mayhap::registry::{self, FAMILIES, METADATA};
-use mayhap::wire::{Flags, Frame, Header, MAX_HEADER, PAGE, Summing, Verify, mark_writing};
-use mayhap::{AnyFilter, DecodeError, Hashing, Secret, encode, encode_with, verify};
+use mayhap::wire::{
+    Extent, Flags, Frame, Header, KEY_RULES, MAX_HEADER, PAGE, Summing, Verify, mark_writing,
+};
+use mayhap::{AnyFilter, DecodeError, Hashing, Secret, encode_with, verify};
 
 use crate::error::StoreError;
 use crate::lock::{self, folder_of};
@@ -284,11 +286,13 @@ fn write_pieces(
     summing: Summing,
     metadata: Option<&Bytes>,
 ) -> io::Result<()> {
-    let sections: Vec<(u32, &[u8])> =
-        metadata.map(|bytes| (METADATA, bytes.as_slice())).into_iter().collect();
-    let encoded = encode_with(filter, summing, &sections);
+    let encoded = encode_with(filter, summing, &as_sections(metadata));
     encoded.pieces().into_iter().try_for_each(|piece| out.write_all(piece))?;
     out.flush()
+}
+
+fn as_sections(metadata: Option<&Bytes>) -> Vec<(u32, &[u8])> {
+    metadata.map(|bytes| (METADATA, bytes.as_slice())).into_iter().collect()
 }
 
 /// Writes to a file without a name in the same folder, syncs it, gives it the name, syncs the folder.
@@ -360,6 +364,29 @@ fn keep_owner_and_mode(old: &File, new: &File) -> io::Result<()> {
     new.set_permissions(old.permissions())
 }
 
+/// Whether no insertion changes the sections, and they stand in the order in which we write them, so that a renewed header
+/// says the same of them.
+fn stay_in_place(sections: &[(u32, Extent)]) -> bool {
+    const MOST_BYTES: u64 = 1 << 20;
+    let ids: Vec<u32> = sections.iter().map(|(id, _)| *id).collect();
+    let are_small = sections.iter().all(|(_, extent)| extent.length <= MOST_BYTES);
+    are_small && matches!(ids[..], [] | [METADATA] | [KEY_RULES] | [KEY_RULES, METADATA])
+}
+
+/// The sections of a file that is updated in place.
+fn read_sections(path: &Path, file: &mut File, header: &Header) -> Result<Vec<(u32, Bytes)>, StoreError> {
+    let mut sections = Vec::with_capacity(header.sections.len());
+    for (id, extent) in &header.sections {
+        let mut bytes = vec![0; usize::try_from(extent.length).unwrap_or(usize::MAX)];
+        file.seek(SeekFrom::Start(extent.offset))
+            .and_then(|_| file.read_exact(&mut bytes))
+            .map_err(StoreError::io(path, "read"))?;
+        extent.verify("section", &bytes).map_err(StoreError::decode(path))?;
+        sections.push((*id, bytes.into()));
+    }
+    Ok(sections)
+}
+
 /// What stopped an update: the file, or the change that was to be made.
 #[derive(Debug)]
 pub enum UpdateError<E> {
@@ -423,7 +450,7 @@ pub fn update_sized<T, E>(
     let family = FAMILIES.iter().find(|family| family.id == header.family);
     let in_place = family.is_some_and(|family| family.in_place)
         && header.payload.length >= sizes.in_place_from
-        && header.sections.is_empty()
+        && stay_in_place(&header.sections)
         && cfg!(target_endian = "little");
     if in_place {
         return update_in_place(path, file, (start, header), (secret, sizes), change);
@@ -448,14 +475,16 @@ fn update_in_place<T, E>(
     let length = usize::try_from(payload.length)
         .map_err(|_| StoreError::io(path, "map")(io::ErrorKind::OutOfMemory.into()))?;
     let map = map_mut(&file, path, payload.offset, length).map_err(StoreError::io(path, "map"))?;
-    let mut frame = Frame { header, payload: Bytes::exclusive(map), sections: Vec::new(), verified: false };
+    let sections = read_sections(path, &mut file, &header)?;
+    let mut frame = Frame { header, payload: Bytes::exclusive(map), sections, verified: false };
     let hashing = frame.hashing(secret).map_err(StoreError::decode(path))?;
     // Without a checksum there is nothing to compare, and a look at every bit would make each key of a large file dear.
     if frame.has_checksum() {
         frame.verify_payload().map_err(StoreError::decode(path))?;
     }
     let mut filter = registry::decode(&mut frame, hashing).map_err(StoreError::decode(path))?;
-    let bits = filter.report().bits;
+    let (bits, rules) = (filter.report().bits, filter.key_rules().cloned());
+    let metadata = frame.take_section(METADATA);
 
     let put_header = |file: &mut File, header: &[u8]| {
         file.seek(SeekFrom::Start(0))
@@ -472,13 +501,15 @@ fn update_in_place<T, E>(
     let outcome = change(&mut *filter);
     // A filter of another size (a merge can make one) is no longer in the map. It becomes a file of its
     // own; if it cannot, the old one keeps its keys and the mark that its counts are void.
-    if filter.report().bits != bits {
+    // So does one whose keys are spelled by other rules now.
+    let is_moved = filter.report().bits != bits || filter.key_rules() != rules.as_ref();
+    if is_moved {
         let outcome = outcome.map_err(UpdateError::Change)?;
-        replace(path, Some(&file), &*filter, None)?;
+        replace(path, Some(&file), &*filter, metadata.as_ref())?;
         return Ok(outcome);
     }
     let summing = if payload.length <= sizes.sum_up_to { Summing::Payload } else { Summing::Skip };
-    let renewed = encode(&*filter, summing).header().to_vec();
+    let renewed = encode_with(&*filter, summing, &as_sections(metadata.as_ref())).header().to_vec();
     // The bits must be on disk before a header that vouches for them.
     drop(filter);
     file.sync_data().map_err(StoreError::io(path, "sync"))?;

@@ -6,8 +6,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mayhap::wire::{METADATA, PAGE, Summing, mark_writing};
-use mayhap::{AnyFilter, Bloom, Combine, Exact, Spec, combine, encode_with, except};
+use mayhap::key_rules::Spelling;
+use mayhap::wire::{KEY_RULES, METADATA, PAGE, Summing, mark_writing};
+use mayhap::{
+    AnyFilter, Bloom, Combine, Exact, Hashing, KeyRules, Spec, combine, encode_with, except, with_key_rules,
+};
 use mayhap_store::{
     Access, Check, Checked, Sizes, UpdateError, is_locked, open, open_checked, update, update_sized, write,
 };
@@ -282,6 +285,51 @@ fn notes_are_kept() {
         assert_eq!(opened.metadata.as_ref().map(|bytes| bytes.as_slice()), Some(&b"a note"[..]));
         assert!(holds_all(&path, &keys(0, 0)));
     }
+}
+
+/// A file with sections was rewritten as a whole.
+#[cfg(unix)]
+#[test]
+fn a_large_file_with_notes_and_key_rules_is_updated_in_place() {
+    use std::os::unix::fs::MetadataExt;
+    let spelling = Spelling { trim: true, ..Spelling::default() };
+    let rules = KeyRules { spelling, ..KeyRules::default() };
+    for notes in [&[][..], &[(METADATA, &b"a note"[..])]] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("filter");
+        let filter = with_key_rules(Box::new(large()), Some(rules.clone()));
+        fs::write(&path, encode_with(&*filter, Summing::Payload, notes).to_vec()).unwrap();
+        let before = fs::metadata(&path).unwrap();
+        insert(&path, &keys(0, 0));
+        let after = fs::metadata(&path).unwrap();
+        assert_eq!((before.ino(), before.len()), (after.ino(), after.len()));
+        for access in [Access::Map, Access::Read] {
+            let opened = open(&path, access, None).unwrap();
+            assert_eq!(opened.filter.key_rules(), Some(&rules));
+            assert_eq!(opened.metadata.is_some(), !notes.is_empty());
+        }
+        assert!(holds_all(&path, &keys(0, 0)));
+        // Other rules take a file of their own.
+        let change = |filter: &mut dyn AnyFilter| {
+            filter.as_insert().unwrap().insert_digest(Hashing::default().digest(b"one more")).unwrap();
+            Ok::<_, ()>(filter.set_key_rules(KeyRules::default()))
+        };
+        assert!(update(&path, None, change).unwrap());
+        let opened = open(&path, Access::Read, None).unwrap();
+        assert_eq!(opened.filter.key_rules(), Some(&KeyRules::default()));
+        assert_eq!(opened.metadata.is_some(), !notes.is_empty());
+        assert!(opened.filter.contains(b"one more") && holds_all(&path, &keys(0, 0)));
+        assert_ne!(fs::metadata(&path).unwrap().ino(), before.ino());
+    }
+    // Another writer's order of sections.
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("filter");
+    let sections = [(METADATA, &b"a note"[..]), (KEY_RULES, &rules.encode()[..])];
+    fs::write(&path, encode_with(&large(), Summing::Payload, &sections).to_vec()).unwrap();
+    insert(&path, &keys(0, 0));
+    let opened = open(&path, Access::Read, None).unwrap();
+    assert!(opened.filter.key_rules() == Some(&rules) && opened.metadata.is_some());
+    assert!(holds_all(&path, &keys(0, 0)));
 }
 
 #[test]

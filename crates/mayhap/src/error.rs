@@ -198,6 +198,8 @@ pub enum Mismatch {
         /// How many.
         theirs: u64,
     },
+    /// Their keys are spelled by different [rules](crate::key_rules).
+    Spelling,
     /// They hash by different schemes.
     Hashing {
         /// The one that was to change.
@@ -359,6 +361,7 @@ impl fmt::Display for Mismatch {
                 f,
                 "the other filter has {theirs} exceptions and this one has no place for them; give it one with except"
             ),
+            Self::Spelling => f.write_str("their keys are spelled differently"),
             Self::Secret { ours, theirs } => {
                 write!(f, "secrets differ: the ids are {ours:016x} and {theirs:016x}")
             }
@@ -988,6 +991,13 @@ pub enum DecodeError {
         /// Its id.
         found: u32,
     },
+    /// Its keys are spelled by a rule whose meaning is unknown: see [`key_rules`](crate::key_rules).
+    KeyRule {
+        /// Its number.
+        found: u16,
+    },
+    /// Its keys are spelled by [rules](crate::key_rules) which a type of one family does not keep.
+    Spelled,
     /// A field has a value that is never written.
     Value {
         /// Which.
@@ -1087,6 +1097,13 @@ impl fmt::Display for DecodeError {
                  as a filter of any family",
             ),
             Self::Section { found } => write!(f, "unknown section {found}; update mayhap"),
+            Self::KeyRule { found } => {
+                write!(f, "its keys are spelled by rule {found}, which this version does not know; update mayhap")
+            }
+            Self::Spelled => f.write_str(
+                "its keys are not spelled as they stand (section 5), and a type of one family does not keep how; open \
+                 it as a filter of any family, and spell keys by its key_rules",
+            ),
             Self::Value { field, found } => write!(f, "{field} is {found}, which no writer gives it"),
             Self::Length { field, expected, found } => {
                 write!(f, "{field} should be {expected} bytes long and is said to be {found}")

@@ -20,8 +20,10 @@
 //! | intersect        | stays, and those of the other come with it: what either denies is not in both |
 //! | fold             | stays                                                                    |
 //!
-//! There is no subtraction: only exact sets have one, and they need no exceptions. A set of exceptions that is itself
-//! approximate would deny members, so it is exact: 128 bits a key.
+//! Exact sets need no exceptions. A set of exceptions that is itself approximate would deny members, so it is exact: 128 bits
+//! a key.
+//!
+//! The same wrapper carries the [key rules](crate::key_rules) of a file beside any filter.
 //!
 //! ```
 //! use mayhap::{AnyFilter, Bloom, Digest, Filter, except};
@@ -49,15 +51,16 @@ use crate::bits::Bytes;
 use crate::error::{DecodeError, Error, FoldError, Full, Mismatch, SpecError};
 use crate::family::{
     AnyFilter, AreasReport, Capabilities, CounterReport, Doublings, Exceptions, Family, LayerReport, Report,
-    Slots, WindowReport,
+    Slots, WindowReport, by_digests, insert_by_digests,
 };
 use crate::filters::exact::Exact;
 use crate::hash::{Digest, Hashing};
+use crate::key_rules::{Cut, KeyRules};
 use crate::spec::Layout;
 use crate::traits::{
-    Count, Filter, Fold, Insert, Insertion, Intersect, Label, Labels, Merge, Removal, Remove,
+    Count, Filter, Fold, Insert, Insertion, Intersect, Label, Labels, Merge, Removal, Remove, Subtract,
 };
-use crate::wire::{EXCEPTIONS, Writer};
+use crate::wire::{EXCEPTIONS, KEY_RULES, Writer};
 
 /// The filter that says no to these keys besides. They must not be in it: that cannot be found out, and a key that is in
 /// would be denied.
@@ -73,12 +76,23 @@ pub fn except(filter: Box<dyn AnyFilter>, keys: impl IntoIterator<Item = Digest>
     }
     let mut excepted = Excepted::of(filter);
     let keeps_all = may_change(excepted.filter.can());
+    excepted.exceptions.get_or_insert_with(|| Exact::hashed(excepted.filter.hashing()));
     for key in keys {
         if keeps_all || excepted.filter.contains_digest(key) {
             excepted.put(key);
         }
     }
     Box::new(excepted)
+}
+
+/// The filter with these rules in place of those that it has: they are [told](AnyFilter::key_rules) and written into its file.
+#[must_use]
+pub fn with_key_rules(filter: Box<dyn AnyFilter>, rules: Option<KeyRules>) -> Box<dyn AnyFilter> {
+    if filter.key_rules() == rules.as_ref() {
+        return filter;
+    }
+    let wrapped = Excepted { rules, ..Excepted::of(filter) };
+    if wrapped.rules.is_none() && wrapped.exceptions.is_none() { wrapped.filter } else { Box::new(wrapped) }
 }
 
 /// Readies filters for a union of all of them, one after the other: each gets those exceptions of the others that it denies
@@ -102,11 +116,13 @@ pub(crate) const fn may_change(can: Capabilities) -> bool {
     can.inserts || can.labels || can.merges || can.intersects || can.folds
 }
 
-/// Offered only as a filter of any family, since what it can do is what its filter can do.
+/// A filter with what its file says beside it. Offered only as a filter of any family, since what it can do is what its filter
+/// can do.
 struct Excepted {
     filter: Box<dyn AnyFilter>,
-    /// Hashed as the filter's keys.
-    exceptions: Exact,
+    /// Hashed as the filter's keys, if it may have any.
+    exceptions: Option<Exact>,
+    rules: Option<KeyRules>,
 }
 
 /// Why the expectations below hold: an `as_...` of this type looks first.
@@ -119,25 +135,49 @@ impl Excepted {
             let any: Box<dyn Any> = filter;
             return *any.downcast().expect("looked at above");
         }
-        let exceptions = Exact::hashed(filter.hashing());
-        Self { filter, exceptions }
+        Self { filter, exceptions: None, rules: None }
     }
 
+    /// Only for those that may have exceptions.
     fn put(&mut self, key: Digest) {
-        self.exceptions.insert_digest(key).expect("an exact set takes every digest");
+        let exceptions = self.exceptions.as_mut().expect("looked at by the caller");
+        exceptions.insert_digest(key).expect("an exact set takes every digest");
+    }
+
+    fn has_exceptions(&self) -> bool {
+        self.exceptions.as_ref().is_some_and(|exceptions| !exceptions.is_empty())
     }
 
     fn is_exception(&self, digest: Digest) -> bool {
-        self.exceptions.contains_digest(digest)
+        self.exceptions.as_ref().is_some_and(|exceptions| exceptions.contains_digest(digest))
+    }
+
+    /// The rules for the keys of both, or a mismatch.
+    fn joined_rules(&self, other: &dyn AnyFilter) -> Result<Option<KeyRules>, Mismatch> {
+        let (ours, theirs) =
+            (self.rules.clone().unwrap_or_default(), other.key_rules().cloned().unwrap_or_default());
+        let spelling = ours.spelling.joined(&theirs.spelling).ok_or(Mismatch::Spelling)?;
+        let cut = if ours.cut == theirs.cut { ours.cut.clone() } else { Cut::default() };
+        // Of what no file says anything, the result says nothing.
+        let says = self.rules.is_some() && other.key_rules().is_some() || !spelling.is_plain();
+        Ok(says.then_some(KeyRules { spelling, cut, ..ours }))
+    }
+
+    /// Exceptions for themselves alone, if the other filter has any.
+    fn make_room_for(&mut self, theirs: Option<&Exact>) -> Result<(), Mismatch> {
+        match theirs.map_or(0, Exact::len) {
+            keys @ 1.. if self.exceptions.is_none() => Err(Mismatch::Exceptions { theirs: keys }),
+            _ => Ok(()),
+        }
     }
 
     /// Keys that went in are no exceptions any more, and were certainly not in before.
     fn drop_inserted(&mut self, digests: &[Digest], outcomes: &mut [Insertion]) {
-        if self.exceptions.is_empty() {
+        let Some(exceptions) = self.exceptions.as_mut().filter(|exceptions| !exceptions.is_empty()) else {
             return;
-        }
+        };
         for (&digest, outcome) in digests.iter().zip(outcomes) {
-            if self.exceptions.remove_digest(digest).is_removed() {
+            if exceptions.remove_digest(digest).is_removed() {
                 *outcome = Insertion::New;
             }
         }
@@ -169,7 +209,7 @@ pub(crate) fn decode(filter: Box<dyn AnyFilter>, section: Bytes) -> Result<Box<d
     }
     let problem = DecodeError::Payload { problem: "exceptions do not ascend" };
     let exceptions = Exact::of_sorted(section, filter.hashing()).ok_or(problem)?;
-    Ok(Box::new(Excepted { filter, exceptions }))
+    Ok(Box::new(Excepted { filter, exceptions: Some(exceptions), rules: None }))
 }
 
 impl Filter for Excepted {
@@ -184,6 +224,9 @@ impl Filter for Excepted {
     fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
         let before = hits.len();
         self.filter.contains_batch(digests, hits);
+        if !self.has_exceptions() {
+            return;
+        }
         for (&digest, hit) in digests.iter().zip(&mut hits[before..]) {
             *hit = *hit && !self.is_exception(digest);
         }
@@ -213,6 +256,9 @@ impl Remove for Excepted {
     }
 
     fn remove_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Removal>) {
+        if !self.has_exceptions() {
+            return self.filter.as_remove().expect(OFFERED).remove_batch(digests, outcomes);
+        }
         let asked: Vec<Digest> =
             digests.iter().copied().filter(|&digest| !self.is_exception(digest)).collect();
         let mut answers = Vec::with_capacity(asked.len());
@@ -302,26 +348,33 @@ impl Label for Excepted {
 fn apart(other: &dyn AnyFilter) -> (&dyn AnyFilter, Option<&Exact>) {
     let any: &dyn Any = other;
     match any.downcast_ref::<Excepted>() {
-        Some(Excepted { filter, exceptions }) => (&**filter, Some(exceptions)),
+        Some(Excepted { filter, exceptions, .. }) => (&**filter, exceptions.as_ref()),
         None => (other, None),
     }
+}
+
+/// A filter without what its file says beside it.
+pub(crate) fn bare(filter: &dyn AnyFilter) -> &dyn AnyFilter {
+    apart(filter).0
 }
 
 impl Merge for Excepted {
     fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.hashing().must_equal(&other.hashing())?;
+        let rules = self.joined_rules(other)?;
         let (filter, exceptions) = apart(other);
+        self.make_room_for(exceptions)?;
         // Asked before anything changes: afterwards the filter says yes to the keys of both.
-        let dropped: Vec<Digest> =
-            self.exceptions.digests().filter(|&key| other.contains_digest(key)).collect();
-        let gained: Vec<Digest> = exceptions
-            .into_iter()
-            .flat_map(|theirs| theirs.digests())
-            .filter(|&key| !self.contains_digest(key))
-            .collect();
+        let ours = self.exceptions.iter().flat_map(Exact::digests);
+        let dropped: Vec<Digest> = ours.filter(|&key| other.contains_digest(key)).collect();
+        let theirs = exceptions.into_iter().flat_map(Exact::digests);
+        let gained: Vec<Digest> = theirs.filter(|&key| !self.contains_digest(key)).collect();
         self.filter.as_merge().expect(OFFERED).merge_from(filter)?;
-        for key in dropped {
-            self.exceptions.remove_digest(key);
+        self.rules = rules;
+        if let Some(exceptions) = &mut self.exceptions {
+            for key in dropped {
+                exceptions.remove_digest(key);
+            }
         }
         gained.into_iter().for_each(|key| self.put(key));
         Ok(())
@@ -330,9 +383,21 @@ impl Merge for Excepted {
 
 impl Intersect for Excepted {
     fn intersect_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
+        let rules = self.joined_rules(other)?;
         let (filter, exceptions) = apart(other);
+        self.make_room_for(exceptions)?;
         self.filter.as_intersect().expect(OFFERED).intersect_from(filter)?;
-        exceptions.into_iter().flat_map(|theirs| theirs.digests()).for_each(|key| self.put(key));
+        self.rules = rules;
+        exceptions.into_iter().flat_map(Exact::digests).for_each(|key| self.put(key));
+        Ok(())
+    }
+}
+
+impl Subtract for Excepted {
+    fn subtract_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
+        let rules = self.joined_rules(other)?;
+        self.filter.as_subtract().expect(OFFERED).subtract_from(bare(other))?;
+        self.rules = rules;
         Ok(())
     }
 }
@@ -340,7 +405,7 @@ impl Intersect for Excepted {
 impl Fold for Excepted {
     fn fold_to(&self, fpr: f64) -> Result<Box<dyn AnyFilter>, FoldError> {
         let filter = self.filter.as_fold().expect(OFFERED).fold_to(fpr)?;
-        Ok(Box::new(Self { filter, exceptions: self.exceptions.clone() }))
+        Ok(Box::new(Self { filter, exceptions: self.exceptions.clone(), rules: self.rules.clone() }))
     }
 }
 
@@ -389,13 +454,40 @@ impl AnyFilter for Excepted {
         self.filter.doublings()
     }
     fn exceptions(&self) -> Option<Exceptions<'_>> {
-        Some(Exceptions { keys: self.exceptions.len(), without: &*self.filter })
+        let exceptions = self.exceptions.as_ref()?;
+        Some(Exceptions { keys: exceptions.len(), without: &*self.filter })
+    }
+    fn key_rules(&self) -> Option<&KeyRules> {
+        self.rules.as_ref()
+    }
+    fn set_key_rules(&mut self, rules: KeyRules) -> bool {
+        let has_some = self.rules.is_some();
+        self.rules = has_some.then_some(rules);
+        has_some
     }
 
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {
         self.filter.encode(out);
-        if !self.exceptions.is_empty() {
-            out.section(EXCEPTIONS, self.exceptions.sorted_bytes());
+        if let Some(exceptions) = self.exceptions.as_ref().filter(|exceptions| !exceptions.is_empty()) {
+            out.section(EXCEPTIONS, exceptions.sorted_bytes());
+        }
+        if let Some(rules) = &self.rules {
+            out.section(KEY_RULES, rules.encode());
+        }
+    }
+
+    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
+        if self.has_exceptions() {
+            by_digests(self, keys, hits)
+        } else {
+            self.filter.contains_keys(keys, hits)
+        }
+    }
+
+    fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
+        match self.has_exceptions() {
+            true => insert_by_digests(self, keys, outcomes),
+            false => self.filter.insert_keys(keys, outcomes),
         }
     }
 
@@ -419,6 +511,9 @@ impl AnyFilter for Excepted {
     }
     fn as_intersect(&mut self) -> Option<&mut dyn Intersect> {
         if self.filter.as_intersect().is_some() { Some(self) } else { None }
+    }
+    fn as_subtract(&mut self) -> Option<&mut dyn Subtract> {
+        if self.filter.as_subtract().is_some() { Some(self) } else { None }
     }
     fn as_fold(&self) -> Option<&dyn Fold> {
         if self.filter.as_fold().is_some() { Some(self) } else { None }

@@ -7,7 +7,9 @@ use core::num::NonZeroU16;
 
 use crate::bits::Bytes;
 use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
+use crate::exceptions;
 use crate::hash::{Digest, Hashing, Secret};
+use crate::key_rules::KeyRules;
 use crate::math::AreaRates;
 #[cfg(feature = "internals")]
 use crate::paths::Paths;
@@ -16,7 +18,7 @@ use crate::spec::{CountingRule, Layout, Plan, Spec};
 use crate::traits::{
     Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract,
 };
-use crate::wire::{Encoded, Frame, Summing, Verify, Writer};
+use crate::wire::{Encoded, Frame, KEY_RULES, Summing, Verify, Writer};
 
 /// How many keys are hashed before the filter is asked: enough to keep several cache misses in
 /// flight, few enough to stay in the first-level cache.
@@ -90,6 +92,18 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
         None
     }
 
+    /// How its keys were made, if the file that it came from says so: see [`key_rules`](crate::key_rules).
+    fn key_rules(&self) -> Option<&KeyRules> {
+        None
+    }
+
+    /// Other rules in place of those that it has. `false` if it has none, and nothing has changed:
+    /// [`with_key_rules`](crate::with_key_rules) makes a filter that has some.
+    fn set_key_rules(&mut self, rules: KeyRules) -> bool {
+        drop(rules);
+        false
+    }
+
     /// Writes parameters and payload. [`encode`] adds the rest of the file.
     fn encode<'a>(&'a self, out: &mut Writer<'a>);
 
@@ -143,11 +157,7 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
     /// This and [`insert_keys`](AnyFilter::insert_keys) work for every filter that inserts at all. By digests, those of other
     /// programs that need more than 128 bits of hash cannot be asked: they answer "perhaps" to every one.
     fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        let hashing = self.hashing();
-        for keys in keys.chunks(BATCH) {
-            let (digests, len) = digest_batch(hashing, keys);
-            self.contains_batch(&digests[..len], hits);
-        }
+        by_digests(self, keys, hits);
     }
 
     /// Inserts many keys by their bytes; appends one outcome each.
@@ -155,16 +165,34 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
     /// # Errors
     /// [`Error::Unsupported`] if the family does not insert; [`Error::Full`] says how many went in.
     fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
-        let (hashing, unsupported) = (self.hashing(), self.unsupported("insert"));
-        let filter = self.as_insert().ok_or(unsupported)?;
-        for (batch, keys) in keys.chunks(BATCH).enumerate() {
-            let (digests, len) = digest_batch(hashing, keys);
-            filter
-                .insert_batch(&digests[..len], outcomes)
-                .map_err(|full| Full { inserted: full.inserted + (batch * BATCH) as u64, ..full })?;
-        }
-        Ok(())
+        insert_by_digests(self, keys, outcomes)
     }
+}
+
+/// Asks for many keys by their digests.
+pub(crate) fn by_digests(filter: &(impl AnyFilter + ?Sized), keys: &[&[u8]], hits: &mut Vec<bool>) {
+    let hashing = filter.hashing();
+    for keys in keys.chunks(BATCH) {
+        let (digests, len) = digest_batch(hashing, keys);
+        filter.contains_batch(&digests[..len], hits);
+    }
+}
+
+/// Inserts many keys by their digests.
+pub(crate) fn insert_by_digests(
+    filter: &mut (impl AnyFilter + ?Sized),
+    keys: &[&[u8]],
+    outcomes: &mut Vec<Insertion>,
+) -> Result<(), Error> {
+    let (hashing, unsupported) = (filter.hashing(), filter.unsupported("insert"));
+    let filter = filter.as_insert().ok_or(unsupported)?;
+    for (batch, keys) in keys.chunks(BATCH).enumerate() {
+        let (digests, len) = digest_batch(hashing, keys);
+        filter
+            .insert_batch(&digests[..len], outcomes)
+            .map_err(|full| Full { inserted: full.inserted + (batch * BATCH) as u64, ..full })?;
+    }
+    Ok(())
 }
 
 fn digest_batch(hashing: Hashing, keys: &[&[u8]]) -> ([Digest; BATCH], usize) {
@@ -530,6 +558,11 @@ pub(crate) fn from_bytes<F>(
     if frame.header.family != family.id {
         return Err(DecodeError::Family { found: frame.header.family });
     }
+    if let Some(section) = frame.take_section(KEY_RULES)
+        && !KeyRules::decode(section.as_slice())?.spelling.is_plain()
+    {
+        return Err(DecodeError::Spelled);
+    }
     let filter = decode(&mut frame, hashing)?;
     frame.end()?;
     Ok(filter)
@@ -571,11 +604,14 @@ pub fn combine(ours: &mut dyn AnyFilter, theirs: &dyn AnyFilter, how: Combine) -
 
 /// The other filter of a combination, if it is of the same type and neither is damaged.
 pub(crate) fn same_type<'a, F: AnyFilter>(ours: &F, theirs: &'a dyn AnyFilter) -> Result<&'a F, Mismatch> {
-    let theirs: &dyn Any = match theirs.exceptions() {
-        None => theirs,
-        Some(Exceptions { keys: 0, without }) => without,
-        Some(Exceptions { keys, .. }) => return Err(Mismatch::Exceptions { theirs: keys }),
-    };
+    // Ours stands by itself, so that its keys are spelled as they stand.
+    if theirs.key_rules().is_some_and(|rules| !rules.spelling.is_plain()) {
+        return Err(Mismatch::Spelling);
+    }
+    if let Some(Exceptions { keys: keys @ 1.., .. }) = theirs.exceptions() {
+        return Err(Mismatch::Exceptions { theirs: keys });
+    }
+    let theirs: &dyn Any = exceptions::bare(theirs);
     let family = ours.family().name;
     let theirs: &F =
         theirs.downcast_ref().ok_or(Mismatch::Family { ours: family, theirs: "another type" })?;

@@ -89,6 +89,7 @@ pub mod internals;
 #[cfg(feature = "std")]
 pub mod interop;
 mod intersection;
+pub mod key_rules;
 #[doc(hidden)]
 pub mod limit;
 pub mod math;
@@ -108,7 +109,7 @@ pub mod wire;
 
 pub use advise::{Advice, Beyond, Choice, First, Needs, Reason, Rule, RunnerUp, Warning, advise};
 pub use error::{AdviseError, BuildError, DecodeError, Error, FoldError, Full, Limit, Mismatch, SpecError};
-pub use exceptions::{except, share_exceptions};
+pub use exceptions::{except, share_exceptions, with_key_rules};
 pub use family::{
     AnyFilter, Combine, Doublings, Exceptions, Family, Report, Slots, combine, encode, encode_with, verify,
 };
@@ -131,6 +132,7 @@ pub use filters::table::Table;
 pub use filters::universe::Universe;
 pub use filters::windowed::Windowed;
 pub use hash::{Digest, ForeignHash, Hashing, Key, Secret};
+pub use key_rules::KeyRules;
 pub use probing::{Positions, positions};
 pub use registry::{family, open};
 pub use spec::{CountingRule, Layout, Plan, Spec};

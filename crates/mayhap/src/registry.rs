@@ -4,13 +4,14 @@ use alloc::boxed::Box;
 
 use crate::bits::Bytes;
 use crate::error::DecodeError;
-use crate::exceptions;
+use crate::exceptions::{self, with_key_rules};
 use crate::family::{AnyFilter, Family};
 use crate::filters;
 use crate::hash::{Hashing, Secret};
 #[cfg(feature = "std")]
 use crate::interop;
-use crate::wire::{EXCEPTIONS, Frame, Verify};
+use crate::key_rules::KeyRules;
+use crate::wire::{EXCEPTIONS, Frame, KEY_RULES, Verify};
 
 /// Every family, in the order in which lists show them.
 pub static FAMILIES: &[&Family] = &[
@@ -71,6 +72,13 @@ pub fn open(bytes: Bytes, secret: Option<&Secret>) -> Result<Box<dyn AnyFilter>,
 /// # Errors
 /// [`DecodeError`] if the family is unknown or refuses the frame.
 pub fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
+    let rules = frame.take_section(KEY_RULES);
+    let rules = rules.map(|section| KeyRules::decode(section.as_slice())).transpose()?;
+    let filter = decode_filter(frame, hashing)?;
+    Ok(with_key_rules(filter, rules))
+}
+
+fn decode_filter(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
     #[cfg(feature = "std")]
     if interop::is_foreign(frame.header.probing) {
         // Many of them are not kept in words, which would remember a checksum that was not compared.

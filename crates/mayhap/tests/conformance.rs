@@ -13,11 +13,13 @@ use std::ops::Range;
 use mayhap::bits::Bytes;
 use mayhap::family::{Capabilities, Guarantee, Make};
 use mayhap::internals::{Paths, with_paths};
+use mayhap::key_rules::{Cut, JsonKeys, KeyRules, Spelling};
 use mayhap::registry::{self, FAMILIES, METADATA};
-use mayhap::wire::{Flags, Frame, Header, PAGE, Summing, Verify, checksum, mark_writing};
+use mayhap::wire::{Flags, Frame, Header, KEY_RULES, PAGE, Summing, Verify, checksum, mark_writing};
 use mayhap::{
     AnyFilter, Bloom, BuildError, Combine, DecodeError, Digest, Error, Family, Full, Hashing, Insertion,
-    Labels, Limit, Mismatch, Removal, Report, Secret, Spec, SpecError, combine, encode, encode_with, open,
+    Labels, Limit, Mismatch, Removal, Report, Secret, Spec, SpecError, combine, encode, encode_with, except,
+    open, with_key_rules,
 };
 use mayhap_eval::{KeyKind, Random};
 
@@ -1446,6 +1448,98 @@ fn bloom_from_bytes_minds_sections_like_open() {
     assert!(Bloom::from_bytes(&with_sections(bloom, &[(METADATA, b"")])).is_ok());
     let exact = file_of(&*filled(mayhap::family("exact").unwrap(), 10, 0..10));
     assert_eq!(Bloom::from_bytes(&exact).unwrap_err(), DecodeError::Family { found: 2 });
+}
+
+fn rules_of(spelling: Spelling) -> KeyRules {
+    let cut = Cut { field: Some(2), ..Cut::default() };
+    KeyRules { spelling, cut, ..KeyRules::default() }
+}
+
+#[test]
+fn how_keys_were_made_is_told_and_written_again() {
+    let spelling = Spelling { ignore_case: true, url: Some("utm_*".into()), ..Spelling::default() };
+    for rules in [KeyRules::default(), rules_of(spelling)] {
+        each_family(|family| {
+            let bare = filled(family, 300, 0..300);
+            let without = bare.report();
+            let file = file_of(&*with_key_rules(bare, Some(rules.clone())));
+            let again = reopen(&file).unwrap();
+            assert_eq!(again.key_rules(), Some(&rules));
+            assert!(again.exceptions().is_none() && again.report() == without);
+            assert!(holds_all(&*again, &keys(family, 0..300)));
+            assert_eq!(file_of(&*again), file);
+            // As many bytes as without, but for the section.
+            assert_eq!(file_of(&*with_key_rules(again, None)), file_of(&*filled(family, 300, 0..300)));
+            let unknown = with_sections(family, &[(KEY_RULES, &[7, 0, 0, 0, 0, 0, 0, 0])]);
+            assert_eq!(expect_refused(unknown, "a rule of later"), DecodeError::KeyRule { found: 7 });
+        });
+    }
+}
+
+#[test]
+fn filters_whose_keys_are_spelled_differently_are_not_combined() {
+    let trimmed = rules_of(Spelling { trim: true, ..Spelling::default() });
+    let how = [Combine::Union, Combine::Intersection, Combine::Difference];
+    each_family(|family| {
+        for how in how {
+            let filter =
+                |rules: Option<&KeyRules>| with_key_rules(filled(family, 300, 0..100), rules.cloned());
+            let joined = |ours: Option<&KeyRules>, theirs: Option<&KeyRules>| {
+                let mut ours = filter(ours);
+                let done = combine(&mut *ours, &*filter(theirs), how);
+                done.map(|()| (ours.key_rules().cloned(), holds_all(&*ours, &keys(family, 0..100))))
+            };
+            let Ok((None, kept)) = joined(None, None) else {
+                // It cannot, or not by its own rule.
+                continue;
+            };
+            let plain = KeyRules::default();
+            assert_eq!(joined(Some(&trimmed), Some(&trimmed)), Ok((Some(trimmed.clone()), kept)));
+            assert_eq!(joined(Some(&plain), Some(&plain)), Ok((Some(plain.clone()), kept)));
+            assert_eq!(joined(None, Some(&plain)), Ok((None, kept)));
+            assert_eq!(joined(Some(&plain), None), Ok((None, kept)));
+            for (ours, theirs) in
+                [(Some(&trimmed), None), (None, Some(&trimmed)), (Some(&trimmed), Some(&plain))]
+            {
+                assert_eq!(joined(ours, theirs), Err(Mismatch::Spelling.into()), "{how:?}");
+            }
+        }
+    });
+}
+
+#[test]
+fn exceptions_and_rules_are_beside_each_other() {
+    each_family(|family| {
+        let bare = filled(family, 300, 0..300);
+        if bare.can().exact {
+            return;
+        }
+        let (hashing, rules) = (bare.hashing(), rules_of(Spelling { crlf: true, ..Spelling::default() }));
+        let absent: Vec<_> = keys(family, 1000..5000).iter().map(|key| hashing.digest(key)).collect();
+        let filter = except(with_key_rules(bare, Some(rules.clone())), absent.iter().copied());
+        let again = reopen(&file_of(&*filter)).unwrap();
+        assert_eq!(again.key_rules(), Some(&rules));
+        assert!(absent.iter().all(|&key| !again.contains_digest(key)));
+        assert!(holds_all(&*again, &keys(family, 0..300)));
+        assert_eq!(file_of(&*again), file_of(&*filter));
+    });
+}
+
+/// A typed filter has no place for rules: to drop them would be to deny keys later.
+#[test]
+fn a_type_of_one_family_opens_plain_keys_only() {
+    let bloom = |rules| file_of(&*with_key_rules(Box::new(Bloom::new(100, 0.01).unwrap()), Some(rules)));
+    let cut_only = rules_of(Spelling::default());
+    assert!(Bloom::from_bytes(&bloom(KeyRules::default())).is_ok());
+    assert!(Bloom::from_bytes(&bloom(cut_only)).is_ok());
+    let strings = rules_of(Spelling { json: JsonKeys::Strings, ..Spelling::default() });
+    assert!(Bloom::from_bytes(&bloom(strings)).is_ok());
+    for spelling in [
+        Spelling { ignore_case: true, ..Spelling::default() },
+        Spelling { json: JsonKeys::Mixed, ..Spelling::default() },
+    ] {
+        assert_eq!(Bloom::from_bytes(&bloom(rules_of(spelling))).unwrap_err(), DecodeError::Spelled);
+    }
 }
 
 #[test]

@@ -28,6 +28,9 @@ pub const LABELS: u32 = 3;
 /// The section with what another program's file has beside its filter.
 pub const PEER_DATA: u32 = 4;
 
+/// The section with [how keys were made](crate::key_rules); every family carries it.
+pub const KEY_RULES: u32 = 5;
+
 const MAGIC: [u8; 4] = *b"MYHP";
 const FORMAT: u16 = 1;
 
@@ -91,6 +94,15 @@ impl Extent {
     /// The first page behind it; at the end of the number range if there is none.
     pub(super) fn end_page(&self) -> u64 {
         self.end().and_then(|end| end.checked_next_multiple_of(PAGE as u64)).unwrap_or(u64::MAX)
+    }
+
+    /// These bytes, which stand there, have its checksum.
+    ///
+    /// # Errors
+    /// [`DecodeError::Checksum`] with the name of the part.
+    pub fn verify(&self, field: &'static str, bytes: &[u8]) -> Result<(), DecodeError> {
+        let (stored, computed) = (self.checksum, checksum(bytes));
+        if stored == computed { Ok(()) } else { Err(DecodeError::Checksum { field, stored, computed }) }
     }
 
     fn range(&self) -> Option<core::ops::Range<usize>> {
@@ -390,7 +402,7 @@ impl Frame {
                 return Err(DecodeError::Padding { field: "gap before a section" });
             }
             let bytes = part(extent)?;
-            verify_checksum("section", extent, &bytes)?;
+            extent.verify("section", bytes.as_slice())?;
             sections.push((*id, bytes));
             end = *extent;
         }
@@ -455,15 +467,10 @@ impl Frame {
     /// [`DecodeError::Checksum`].
     pub fn verify_payload(&mut self) -> Result<(), DecodeError> {
         if self.has_checksum() && !self.verified {
-            verify_checksum("payload", &self.header.payload, &self.payload)?;
+            self.header.payload.verify("payload", self.payload.as_slice())?;
         }
         self.payload.set_verified();
         self.verified = true;
         Ok(())
     }
-}
-
-fn verify_checksum(field: &'static str, extent: &Extent, bytes: &Bytes) -> Result<(), DecodeError> {
-    let (stored, computed) = (extent.checksum, checksum(bytes.as_slice()));
-    if stored == computed { Ok(()) } else { Err(DecodeError::Checksum { field, stored, computed }) }
 }
