@@ -391,6 +391,7 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
     let mut filter = format.make(&making(keys))?;
     insert_files(&mut *filter, &inputs, &selector, common)?;
     let to = args.to.unwrap_or(FileFormat::Mayhap);
+    common.say_if_locked(&args.output);
     write_as(to, &args.output, &*filter, Summing::Payload)?;
     describe(args, None, common, &*filter)?;
     Ok(YES)
@@ -516,6 +517,7 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
         Some(allowed) => allowed.except_from(filter, common),
         None => filter,
     };
+    common.say_if_locked(&args.output);
     secret.save(|| write(&args.output, &*filter, Summing::Payload))?;
     if args.grow {
         let doublings = filter.doublings().map_or(0, |doublings| doublings.made);

@@ -95,8 +95,9 @@ pub(crate) struct Args {
     secret: SecretArgs,
 }
 
+/// How a report at the end looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum StatsFormat {
+pub(crate) enum StatsFormat {
     Text,
     Json,
 }
@@ -336,8 +337,7 @@ fn with_state(args: &Args, common: &Common, inputs: &Inputs, state: &Path) -> Re
         (None, read_state(args, state)?)
     } else {
         let first = args.filter(None, true)?;
-        let wait =
-            || common.say(format_args!("{}: waiting for another process that uses it", state.display()));
+        let wait = || common.say_waiting(state);
         let (held, filter) = args.secret.open(state, |secret| hold(state, secret, &*first, wait))?;
         // One that was made and never put into, because a run was killed, may become anything.
         let is_fresh = held.is_new()

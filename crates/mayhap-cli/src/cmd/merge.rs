@@ -117,6 +117,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             report::rate(limit),
         );
     }
+    common.say_if_locked(&args.output);
     write_as(format, &args.output, &*result, summing)?;
     args.open.secret.remind(common, result.hashing(), first, &args.output);
     let mixed = sizes.len() > 1;
