@@ -106,7 +106,7 @@ mod handler {
     const REASON: &str = ": the file became shorter while it was in use, or its disk is full or failing";
 
     /// Installs a handler of SIGBUS for the whole process, once. A fault in a file that this crate has mapped writes a line
-    /// to standard error, `before`, the file's name, the reason and `after`, and exits with the status. Any other SIGBUS is
+    /// to standard error, `before`, the file's name, the reason and `after`, and exits with the status. A fault elsewhere is
     /// left to the handler that was there before. Where there is no such signal, nothing is done.
     ///
     /// It is for programs, at their start; opening a file installs nothing.
@@ -114,7 +114,7 @@ mod handler {
         if INSTALLED.set(Installed { before, after, status }).is_err() {
             return;
         }
-        // SAFETY: all fields of both structures are integers, for which zeros are a value; `sa_sigaction` gets the address of
+        // SAFETY: zeros are a value of all fields of both structures, integers and at most an optional function; `sa_sigaction` gets the address of
         // a function of the type that SA_SIGINFO asks for, which only does what is safe in a signal handler. SA_ONSTACK is
         // for a stack that has no room left: the standard library gives every thread another one.
         unsafe {
@@ -160,13 +160,14 @@ mod handler {
         }
     }
 
-    /// Puts the former handler back. A fault comes again when this one returns; a signal that was sent is sent again.
+    /// Puts the former handler back for a fault, which comes again when this one returns. A signal that was sent does not:
+    /// it gets the default action, and is sent again.
     fn step_aside(is_sent: bool) {
         // SAFETY: `sigaction` and `raise` may be called in a signal handler, and reading a `OnceLock` is an atomic load. Zeros
         // are the default action.
         unsafe {
             let default: libc::sigaction = std::mem::zeroed();
-            let previous = PREVIOUS.get().unwrap_or(&default);
+            let previous = PREVIOUS.get().filter(|_| !is_sent).unwrap_or(&default);
             libc::sigaction(libc::SIGBUS, previous, std::ptr::null_mut());
             if is_sent {
                 libc::raise(libc::SIGBUS);
