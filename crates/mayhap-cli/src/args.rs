@@ -10,9 +10,11 @@ use anyhow::Result;
 use clap::{ArgAction, Args, Parser, Subcommand};
 use mayhap::wire::Summing;
 use mayhap::{AnyFilter, ForeignHash, Hashing};
-use mayhap_store::{Access, Check, Opened};
+use mayhap_store::{Access, Check, Checked, Opened};
+use serde_json::json;
 
 use crate::cmd;
+use crate::cmd::dedup::StatsFormat;
 use crate::formats::{FileFormat, FormatArgs};
 use crate::input::Inputs;
 use crate::keys::{self, Column, Delimiter, JsonField, JsonPath, Kind, Selector};
@@ -122,6 +124,18 @@ impl Common {
             (_, true) => Some(false),
             _ => None,
         }
+    }
+
+    /// Says that a file is waited for, if another process holds it. To be called before it is changed or replaced.
+    pub(crate) fn say_if_locked(&self, path: &Path) {
+        if mayhap_store::is_locked(path) {
+            self.say_waiting(path);
+        }
+    }
+
+    /// Says that a file is waited for.
+    pub(crate) fn say_waiting(&self, path: &Path) {
+        self.say(format_args!("{}: waiting for another process that uses it", path.display()));
     }
 
     /// A word to the user on standard error.
@@ -260,6 +274,85 @@ impl KeyArgs {
     }
 }
 
+/// What was done with records that were looked up.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) read: u64,
+    pub(crate) matched: u64,
+    pub(crate) printed: u64,
+}
+
+impl Tally {
+    /// One more record, of a command that prints all of them.
+    pub(crate) fn note_printed(&mut self, matched: bool) {
+        self.read += 1;
+        self.matched += u64::from(matched);
+        self.printed += 1;
+    }
+}
+
+/// Options of the commands that look keys up.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct LookupArgs {
+    /// Compare the payload's checksum at any size [default: up to 256 MiB]
+    #[arg(long)]
+    verify: bool,
+    /// Print a report to standard error at the end
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
+    stats: Option<StatsFormat>,
+}
+
+impl LookupArgs {
+    /// Opens a filter file for lookups of keys of a kind. A damaged one is refused, unless it is mapped and too large to be
+    /// verified without being asked for it.
+    pub(crate) fn open(&self, path: &Path, kind: Kind, open: &OpenArgs, common: &Common) -> Result<Opened> {
+        let opened = open.open_with_format(path, Some(kind), self.check())?.0;
+        if self.verify && !opened.is_verified() {
+            common.say(format_args!(
+                "warning: {}: not verified: {}",
+                path.display(),
+                why_unverified(opened.checked)
+            ));
+        }
+        Ok(opened)
+    }
+
+    fn check(&self) -> Check {
+        if self.verify { Check::All } else { Check::default() }
+    }
+
+    /// Prints the report, if it is wanted. The filters were checked so far.
+    pub(crate) fn tell(&self, Tally { read, matched, printed }: Tally, checked: &[Checked]) {
+        let unverified = checked.iter().find(|&&checked| checked != Checked::All);
+        match self.stats {
+            None => {}
+            Some(StatsFormat::Json) => report::note(json!({
+                "read": read, "matched": matched, "printed": printed, "verified": unverified.is_none(),
+            })),
+            Some(StatsFormat::Text) => report::note(format_args!(
+                "mayhap: read {}, matched {}, printed {}; payload {}",
+                report::grouped(read),
+                report::grouped(matched),
+                report::grouped(printed),
+                unverified.map_or("verified".into(), |&checked| format!(
+                    "not verified: {}",
+                    why_unverified(checked)
+                )),
+            )),
+        }
+    }
+}
+
+fn why_unverified(checked: Checked) -> &'static str {
+    match checked {
+        Checked::All => "it is verified",
+        Checked::Header => "it has more than 256 MiB; use --verify",
+        Checked::Unsummed | Checked::Interrupted => "it has no checksum, since it was updated in place",
+        Checked::BeingWritten => "another process is writing it",
+        Checked::Nothing => "files of this format have no checksum",
+    }
+}
+
 /// Options of every command that opens a filter file.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OpenArgs {
@@ -273,12 +366,6 @@ pub(crate) struct OpenArgs {
 }
 
 impl OpenArgs {
-    /// Opens a filter file for lookups of keys of a kind. A damaged one is refused, unless it is mapped and too large to be
-    /// verified at once.
-    pub(crate) fn open(&self, path: &Path, kind: Kind) -> Result<Opened> {
-        Ok(self.open_with_format(path, Some(kind), Check::default())?.0)
-    }
-
     /// Opens a filter file to be written again under another name or as another one: all of it is verified, and one without
     /// a checksum gets none.
     pub(crate) fn open_whole(
@@ -315,5 +402,21 @@ impl OpenArgs {
             format => self.format.open_foreign(path, format, access, kind)?,
         };
         Ok((opened, format))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_payload_is_verified_at_any_size_on_request() {
+        for (arguments, expected) in
+            [(&["check", "f"][..], Check::default()), (&["check", "f", "--verify"], Check::All)]
+        {
+            let cli = Cli::try_parse_from(["mayhap"].iter().chain(arguments)).unwrap();
+            let Command::Check(args) = cli.command else { panic!("another command") };
+            assert_eq!(args.lookup.check(), expected);
+        }
     }
 }

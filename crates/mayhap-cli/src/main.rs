@@ -36,6 +36,7 @@ pub(crate) const NO: u8 = 1;
 const ERROR: u8 = 2;
 
 fn main() -> ExitCode {
+    mayhap_store::fault::install("mayhap: ", "; --no-mmap reads files that others truncate", ERROR.into());
     let Cli { common, command } = Cli::parse();
     ignore_file_size_signal();
     let outcome = match command {

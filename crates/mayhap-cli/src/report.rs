@@ -94,6 +94,7 @@ pub(crate) fn checked(checked: Checked) -> &'static str {
         Checked::All => "ok",
         Checked::Unsummed => "unsummed",
         Checked::Interrupted => "interrupted",
+        Checked::BeingWritten => "being written",
         Checked::Nothing => "none",
     }
 }

@@ -266,3 +266,43 @@ fn block_list_allow_list_both_or_none() {
 fn block_list_allow_list_both_or_none_of_a_million() {
     two_lists(&Folder::new(), 1_000_000);
 }
+
+#[test]
+fn a_report_at_the_end_on_request() {
+    let folder = Folder::new();
+    folder.mayhap("build -n 1000 -p 1e-9 -o f").input("a\nb\n").run().ends(0);
+    let input = "a\nx\nb\nc\n";
+    for (options, counts) in [
+        ("", r#""matched":2,"printed":2"#),
+        ("-v", r#""matched":2,"printed":2"#),
+        ("-c", r#""matched":2,"printed":0"#),
+        ("--annotate", r#""matched":2,"printed":4"#),
+        ("--which", r#""matched":2,"printed":2"#),
+        ("--verify", r#""matched":2,"printed":2"#),
+        ("--no-mmap", r#""matched":2,"printed":2"#),
+    ] {
+        let report = format!("{{{counts},\"read\":4,\"verified\":true}}");
+        folder
+            .mayhap(&format!("check f --stats=json {options}"))
+            .input(input)
+            .run()
+            .ends(0)
+            .says_only(&report);
+    }
+    folder
+        .mayhap("check f --stats")
+        .input(input)
+        .run()
+        .ends(0)
+        .says_only("mayhap: read 4, matched 2, printed 2; payload verified");
+    folder
+        .mayhap("check -q f --stats=json --key x --key a --key b")
+        .run()
+        .ends(0)
+        .says_only(r#"{"matched":1,"printed":0,"read":2,"verified":true}"#);
+    // Another program's file has nothing to compare.
+    folder.mayhap("build -n 1000 --format guava --to guava -o g").input("a\n").run().ends(0);
+    let done = folder.mayhap("check g --verify --stats=json").input(input).run().ends(0);
+    done.says("warning: g: not verified: files of this format have no checksum").says(r#""verified":false"#);
+    folder.mayhap("check g").input(input).run().ends(0).stays_quiet();
+}

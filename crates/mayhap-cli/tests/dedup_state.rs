@@ -637,8 +637,9 @@ fn an_empty_state_that_a_killed_run_left_may_become_another_kind() {
     assert_eq!(family(&folder, "s"), "exact");
 }
 
+/// It waited for the end of the run that held the state.
 #[test]
-fn a_dry_run_that_waited_sees_the_state_that_it_waited_for() {
+fn a_dry_run_sees_the_state_of_the_last_run_that_has_ended() {
     use std::io::{Read, Write};
     let folder = Folder::new();
     folder.mayhap("dedup --state s").input("a\n").run().ends(0);
@@ -648,14 +649,11 @@ fn a_dry_run_that_waited_sees_the_state_that_it_waited_for() {
     let mut printed = [0; 2];
     // When it prints, it holds the state.
     output.read_exact(&mut printed).unwrap();
-    let mut second = folder.mayhap("dedup --dry-run --state s").start();
-    second.stdin.take().unwrap().write_all(b"b\nc\n").unwrap();
+    let dry = || folder.mayhap("dedup --dry-run --state s").input("a\nb\nc\n").run().ends(0);
+    dry().prints("b\nc\n");
     drop(input);
     assert!(runner::wait(&mut first, "the first").success());
-    let mut text = String::new();
-    second.stdout.take().unwrap().read_to_string(&mut text).unwrap();
-    assert!(runner::wait(&mut second, "the second").success());
-    assert_eq!(text, "c\n");
+    dry().prints("c\n");
 }
 
 #[cfg(unix)]

@@ -166,3 +166,14 @@ fn threads_and_chunks_change_nothing_and_labels_are_never_lowered() {
     // About as many as it says; 5 deviations.
     assert!((wrong as f64 - expected).abs() < 5.0 * expected.sqrt() + 1.0, "{wrong}, expected {expected}");
 }
+
+#[test]
+fn a_report_at_the_end_on_request() {
+    let folder = Folder::new();
+    folder.write("k", "a\n");
+    folder.mayhap("build --label one=k -n 1000 -p 1e-9 -o f").run().ends(0);
+    let report = r#"{"matched":1,"printed":2,"read":2,"verified":true}"#;
+    for command in ["label f --verify --stats=json", "label f --stats=json --key a --key x"] {
+        folder.mayhap(command).input("a\nx\n").run().ends(0).prints("a\tone\nx\t\n").says_only(report);
+    }
+}

@@ -11,17 +11,14 @@ use crate::file::{Access, UpdateError, open_to_read, replace_by, write_by};
 use crate::lock;
 use crate::map::map;
 
-/// The bytes of a file, when nobody writes to it.
+/// The bytes of a file.
 ///
 /// # Errors
 /// [`StoreError`] names the file, and what the system says.
 pub fn read_bytes(path: &Path, access: Access) -> Result<Bytes, StoreError> {
     let (mut file, metadata) = open_to_read(path)?;
     if access == Access::Map && metadata.is_file() && metadata.len() > 0 {
-        let bytes = Bytes::shared(map(&file).map_err(StoreError::io(path, "map"))?);
-        // By itself the lock would last as long as the map, and keep every writer waiting for us.
-        lock::release(&file);
-        return Ok(bytes);
+        return Ok(Bytes::shared(map(&file, path).map_err(StoreError::io(path, "map"))?));
     }
     Ok(all_of(path, &mut file)?.into())
 }
@@ -49,7 +46,7 @@ pub fn update_bytes<T, E>(
     path: &Path,
     change: impl FnOnce(Bytes) -> Result<(Vec<u8>, T), E>,
 ) -> Result<T, UpdateError<E>> {
-    let path = &lock::target(path);
+    let path = &lock::target(path)?;
     let mut file = lock::exclusive(path)?;
     file.rewind().map_err(StoreError::io(path, "read"))?;
     let old = all_of(path, &mut file)?;

@@ -11,11 +11,13 @@ use mayhap::wire::{
     Extent, Flags, Frame, Header, KEY_RULES, MAX_HEADER, PAGE, Summing, Verify, mark_writing,
 };
 use mayhap::{AnyFilter, DecodeError, Hashing, Secret, encode_with, verify};
-use tempfile::NamedTempFile;
 
 use crate::error::StoreError;
-use crate::lock;
-use crate::map::{map, map_mut};
+use crate::lock::{self, folder_of};
+use crate::map::map_mut;
+use crate::reader;
+use crate::space;
+use crate::temporary::Temporary;
 
 /// Up to this payload, the checksum is compared when a file is opened by a map: one pass, a quarter of a second at most
 /// if the file is in the cache, and little beside the lookups that follow. Beyond it, opening a file of many GiB for one
@@ -78,6 +80,8 @@ pub enum Checked {
     Unsummed,
     /// The header's; a writer died at work in the payload, so that counts and checksum are void.
     Interrupted,
+    /// The header's; a writer is at work in the payload. Every key from before is in, counts and checksum are void.
+    BeingWritten,
     /// There are none: another program's file.
     Nothing,
 }
@@ -104,7 +108,7 @@ impl Opened {
     /// Whether the file should have a checksum of its payload, and has none: it was updated in place.
     #[must_use]
     pub fn lacks_checksum(&self) -> bool {
-        matches!(self.checked, Checked::Unsummed | Checked::Interrupted)
+        matches!(self.checked, Checked::Unsummed | Checked::Interrupted | Checked::BeingWritten)
     }
 }
 
@@ -148,22 +152,17 @@ pub fn open_sealed(path: &Path, access: Access, check: Check) -> Result<Opened, 
 }
 
 /// How the hashing of a file is made a working one.
-type Unlock<'a> = &'a dyn Fn(&Frame) -> Result<Hashing, DecodeError>;
+pub(crate) type Unlock<'a> = &'a dyn Fn(&Frame) -> Result<Hashing, DecodeError>;
 
-/// Opens a file for reading, when nobody writes to it. The lock is given back with the file.
+/// Opens a file for reading. Readers wait for nobody: files are replaced by renaming, so that an open one stays what it is.
 pub(crate) fn open_to_read(path: &Path) -> Result<(File, Metadata), StoreError> {
-    loop {
-        let file = File::open(path).map_err(StoreError::io(path, "open"))?;
-        let metadata = file.metadata().map_err(StoreError::io(path, "look at"))?;
-        if metadata.is_dir() {
-            return Err(StoreError::io(path, "read")(io::ErrorKind::IsADirectory.into()));
-        }
-        lock::shared(&file);
-        // Whoever we waited for may have put another file in its place. A file without a name by now is as good as it was.
-        if !metadata.is_file() || lock::is_named(&file, path).unwrap_or(true) {
-            return Ok((file, metadata));
-        }
+    let file = File::open(path).map_err(StoreError::io(path, "open"))?;
+    let metadata = file.metadata().map_err(StoreError::io(path, "look at"))?;
+    if metadata.is_dir() {
+        return Err(StoreError::io(path, "read")(io::ErrorKind::IsADirectory.into()));
     }
+    lock::wait_to_read(&file);
+    Ok((file, metadata))
 }
 
 fn open_by(
@@ -173,12 +172,8 @@ fn open_by(
     unlock: impl Fn(&Frame) -> Result<Hashing, DecodeError>,
 ) -> Result<Opened, StoreError> {
     let (mut file, metadata) = open_to_read(path)?;
-    if access == Access::Map && metadata.is_file() && metadata.len() > 0 {
-        let bytes = Bytes::shared(map(&file).map_err(StoreError::io(path, "map"))?);
-        let opened = decode_by(&bytes, check, &unlock).map_err(StoreError::decode(path));
-        // By itself the lock would last as long as the map, and keep every writer waiting for us.
-        lock::release(&file);
-        return opened;
+    if metadata.is_file() && metadata.len() > 0 {
+        return reader::open(path, file, access, check, &unlock);
     }
     let bytes = read_all(path, &mut file)?;
     decode_by(&bytes.into(), Check::All, &unlock).map_err(StoreError::decode(path))
@@ -209,7 +204,18 @@ pub fn decode(bytes: &Bytes, check: Check, secret: Option<&Secret>) -> Result<Op
 }
 
 fn decode_by(bytes: &Bytes, check: Check, unlock: Unlock<'_>) -> Result<Opened, DecodeError> {
-    let mut frame = Frame::parse(bytes, Verify::Header)?;
+    let header = Header::decode(bytes.as_slice(), bytes.len() as u64)?;
+    decode_with(header, bytes, check, unlock)
+}
+
+/// Makes a filter of a whole file's bytes and its header, decoded.
+pub(crate) fn decode_with(
+    header: Header,
+    bytes: &Bytes,
+    check: Check,
+    unlock: Unlock<'_>,
+) -> Result<Opened, DecodeError> {
+    let mut frame = Frame::with_header(header, bytes, Verify::Header)?;
     // A secret that is missing is told before all of a large file is read.
     let hashing = unlock(&frame)?;
     let stored = frame.header.hashing;
@@ -220,6 +226,7 @@ fn decode_by(bytes: &Bytes, check: Check, unlock: Unlock<'_>) -> Result<Opened, 
     }
     let filter = registry::decode(&mut frame, hashing)?;
     let checked = match frame.header.flags {
+        // Whether the writer is alive, its lock tells: see `reader`.
         flags if flags.contains(Flags::WRITING) => Checked::Interrupted,
         flags if flags.contains(Flags::UNSUMMED) => Checked::Unsummed,
         _ if frame.verified => Checked::All,
@@ -263,12 +270,12 @@ pub(crate) fn write_by(
             content(&mut out).map_err(StoreError::io(path, "write"))
         }
         Ok(_) => {
-            let path = &lock::target(path);
+            let path = &lock::target(path)?;
             // A writer that is updating the old file would put its result over ours.
             let lock = lock::exclusive(path)?;
             replace_by(path, Some(&lock), content)
         }
-        Err(e) if e.kind() == io::ErrorKind::NotFound => replace_by(&lock::target(path), None, content),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => replace_by(&lock::target(path)?, None, content),
         Err(e) => Err(StoreError::io(path, "write")(e)),
     }
 }
@@ -288,7 +295,7 @@ fn as_sections(metadata: Option<&Bytes>) -> Vec<(u32, &[u8])> {
     metadata.map(|bytes| (METADATA, bytes.as_slice())).into_iter().collect()
 }
 
-/// Writes to a temporary name in the same folder, syncs, renames, syncs the folder.
+/// Writes to a file without a name in the same folder, syncs it, gives it the name, syncs the folder.
 pub(crate) fn replace(
     path: &Path,
     old: Option<&File>,
@@ -305,7 +312,7 @@ pub(crate) fn replace_by(
     content: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<(), StoreError> {
     let new = written(path, old, content)?;
-    new.persist(path).map_err(|e| StoreError::io(path, "rename to")(e.error))?;
+    new.replace(path, folder_of(path)).map_err(StoreError::io(path, "rename to"))?;
     sync_folder(path);
     Ok(())
 }
@@ -314,19 +321,14 @@ pub(crate) fn replace_by(
 /// nothing has changed.
 pub(crate) fn put_new(path: &Path, filter: &dyn AnyFilter) -> Result<Option<File>, StoreError> {
     let new = written(path, None, |out| write_pieces(out, filter, Summing::Payload, None))?;
-    new.as_file().lock().map_err(StoreError::io(path, "lock"))?;
-    match new.persist_noclobber(path) {
+    match new.put_new(path) {
         Ok(file) => {
             sync_folder(path);
             Ok(Some(file))
         }
-        Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
-        Err(e) => Err(StoreError::io(path, "create")(e.error)),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(None),
+        Err(e) => Err(StoreError::io(path, "create")(e)),
     }
-}
-
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The rename itself must reach the disk too. Systems that cannot sync a folder do it by themselves.
@@ -336,26 +338,18 @@ fn sync_folder(path: &Path) {
     }
 }
 
-/// A file of a temporary name beside a path, synced.
+/// A file beside a path that waits for its name, synced.
 fn written(
     path: &Path,
     old: Option<&File>,
     content: impl FnOnce(&mut File) -> io::Result<()>,
-) -> Result<NamedTempFile, StoreError> {
-    let folder = folder_of(path);
-    let mut new = tempfile::Builder::new()
-        .prefix(".mayhap-")
-        .suffix(".tmp")
-        // Created like any new file, so that it gets the mode of one: read and write for all, less the
-        // umask.
-        .make_in(folder, |name| File::options().read(true).write(true).create_new(true).open(name))
-        .map_err(StoreError::io(path, "create a file in its folder"))?;
+) -> Result<Temporary, StoreError> {
+    let mut new =
+        Temporary::new_in(folder_of(path)).map_err(StoreError::io(path, "create a file in its folder"))?;
     if let Some(old) = old {
-        keep_owner_and_mode(old, new.as_file()).map_err(StoreError::io(path, "keep the mode"))?;
+        keep_owner_and_mode(old, &new.file).map_err(StoreError::io(path, "keep the mode"))?;
     }
-    content(new.as_file_mut())
-        .and_then(|()| new.as_file().sync_all())
-        .map_err(StoreError::io(path, "write"))?;
+    content(&mut new.file).and_then(|()| new.file.sync_all()).map_err(StoreError::io(path, "write"))?;
     Ok(new)
 }
 
@@ -413,7 +407,7 @@ impl<E> From<StoreError> for UpdateError<E> {
 /// Small files are rewritten and replaced. Large files of a family that can are changed in place: the
 /// header is marked, the payload is changed through a map, and the header is renewed. If the process
 /// dies in between, the filter still holds every key that it held; its counts are void until they are
-/// renewed by the next update.
+/// renewed by the next update. Readers do not wait: they see the old file, or one that is [being written](Checked::BeingWritten).
 ///
 /// `change` gets the filter. If it fails the file stays as it was, so in a file that is changed in
 /// place it must fail before its first change or not at all: inserting into such a family never fails.
@@ -440,7 +434,7 @@ pub fn update_sized<T, E>(
     sizes: Sizes,
     change: impl FnOnce(&mut dyn AnyFilter) -> Result<T, E>,
 ) -> Result<T, UpdateError<E>> {
-    let path = &lock::target(path);
+    let path = &lock::target(path)?;
     let mut file = lock::exclusive(path)?;
     let total = file.metadata().map_err(StoreError::io(path, "look at"))?.len();
     let mut start = vec![0; PAGE.min(usize::try_from(total).unwrap_or(PAGE))];
@@ -480,7 +474,7 @@ fn update_in_place<T, E>(
     let payload = header.payload;
     let length = usize::try_from(payload.length)
         .map_err(|_| StoreError::io(path, "map")(io::ErrorKind::OutOfMemory.into()))?;
-    let map = map_mut(&file, payload.offset, length).map_err(StoreError::io(path, "map"))?;
+    let map = map_mut(&file, path, payload.offset, length).map_err(StoreError::io(path, "map"))?;
     let sections = read_sections(path, &mut file, &header)?;
     let mut frame = Frame { header, payload: Bytes::exclusive(map), sections, verified: false };
     let hashing = frame.hashing(secret).map_err(StoreError::decode(path))?;
@@ -498,6 +492,9 @@ fn update_in_place<T, E>(
             .and_then(|()| file.sync_data())
             .map_err(StoreError::io(path, "write"))
     };
+    // A page of a map that has no place on a full disk is the end of the process; here it is an error still.
+    space::reserve(&file, payload.offset, payload.length)
+        .map_err(StoreError::io(path, "reserve its space on the disk"))?;
     // From here on a crash must not leave counts and a checksum that no longer hold.
     mark_writing(&mut start);
     put_header(&mut file, &start)?;

@@ -8,8 +8,9 @@ use mayhap::bits::Bytes;
 use mayhap::{AnyFilter, Secret};
 
 use crate::error::StoreError;
-use crate::file::{Check, decode, folder_of, put_new, read_all, replace};
-use crate::lock;
+use crate::file::{Check, decode, put_new, read_all, replace};
+use crate::lock::{self, folder_of};
+use crate::temporary::Temporary;
 
 /// A filter file that nobody else changes meanwhile. The name means the old file until [`put`](Held::put).
 #[derive(Debug)]
@@ -34,7 +35,7 @@ pub fn hold(
     first: &dyn AnyFilter,
     wait: impl FnOnce(),
 ) -> Result<(Held, Box<dyn AnyFilter>), StoreError> {
-    let path = lock::target(path);
+    let path = lock::target(path)?;
     can_be_replaced(&path)?;
     let mut wait = Some(wait);
     let (mut locked, is_ours) = loop {
@@ -74,12 +75,7 @@ fn can_be_replaced(path: &Path) -> Result<(), StoreError> {
     if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Err(StoreError::io(path, "use")(io::Error::other("it is no regular file")));
     }
-    let refused = StoreError::io(path, "create a file in its folder");
-    tempfile::Builder::new()
-        .prefix(".mayhap-")
-        .suffix(".tmp")
-        .tempfile_in(folder_of(path))
-        .map_err(refused)?;
+    Temporary::new_in(folder_of(path)).map_err(StoreError::io(path, "create a file in its folder"))?;
     Ok(())
 }
 

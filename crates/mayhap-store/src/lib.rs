@@ -7,6 +7,7 @@
 //!   changed where they lie.
 //! - [`hold`] a filter under its lock for as long as it is used, and then put another one in its place.
 //! - [`read_bytes`], [`write_bytes`], [`update_bytes`]: files of other programs, with the same locks and the same care.
+//! - [`fault::install`] a handler that explains what happens when a mapped file is truncated.
 //! - [`Spool`] digests whose number is not known yet, and [`DigestSpool`] those of a static filter, in bounded memory.
 //!
 //! ```
@@ -24,12 +25,16 @@
 
 mod bytes;
 mod error;
+pub mod fault;
 mod file;
 mod held;
 mod lock;
 mod map;
+mod reader;
 mod shards;
+mod space;
 mod spool;
+mod temporary;
 
 pub use bytes::{read_bytes, update_bytes, write_bytes};
 pub use error::StoreError;
@@ -38,5 +43,6 @@ pub use file::{
     update_sized, write, write_summed,
 };
 pub use held::{Held, hold};
+pub use lock::is_locked;
 pub use shards::{DigestSpool, LEAST_SPOOL_BYTES, Sorter};
 pub use spool::Spool;

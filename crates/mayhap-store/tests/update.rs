@@ -2,14 +2,18 @@
 
 use std::cell::Cell;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use mayhap::key_rules::Spelling;
 use mayhap::wire::{KEY_RULES, METADATA, PAGE, Summing, mark_writing};
 use mayhap::{
     AnyFilter, Bloom, Combine, Exact, Hashing, KeyRules, Spec, combine, encode_with, except, with_key_rules,
 };
-use mayhap_store::{Access, Checked, Sizes, UpdateError, open, update, update_sized, write};
+use mayhap_store::{
+    Access, Check, Checked, Sizes, UpdateError, is_locked, open, open_checked, update, update_sized, write,
+};
 
 /// The least payload that is changed in place: 16 MiB.
 const IN_PLACE_BITS: u64 = 16 << 23;
@@ -124,26 +128,129 @@ fn a_mapped_filter_keeps_no_writer_waiting() {
     }
 }
 
-/// Readers wait until a writer has renewed what it vouches for.
+/// Readers once waited until a writer had finished, and for the endless ones forever.
 #[test]
-fn nobody_reads_a_file_that_is_being_changed() {
+fn a_file_that_is_being_changed_is_read_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let path = file(&folder, &large());
-    let (started, waits) = std::sync::mpsc::channel();
+    insert(&path, &keys(0, 0));
+    update(&path, None, |filter| {
+        filter.insert_keys(&[b"late"], &mut Vec::new()).unwrap();
+        assert!(is_locked(&path));
+        for access in [Access::Map, Access::Read] {
+            for check in [Check::Header, Check::default(), Check::All] {
+                let opened = open_checked(&path, access, check, None).unwrap();
+                assert_eq!((opened.checked, opened.filter.report().inserted), (Checked::BeingWritten, None));
+                assert!(!opened.is_verified() && opened.lacks_checksum());
+                assert!(keys(0, 0).iter().all(|key| opened.filter.contains(key.as_bytes())));
+            }
+        }
+        Ok::<(), ()>(())
+    })
+    .unwrap();
+    assert!(!is_locked(&path));
+    let opened = open(&path, Access::Map, None).unwrap();
+    assert!(opened.filter.contains(b"late") && opened.checked == Checked::All);
+}
+
+/// A lock by itself is no mark: whoever holds a file to replace it later leaves it as it is.
+#[test]
+fn a_file_that_is_locked_and_not_changed_is_read_as_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, &small());
+    let locked = fs::File::options().write(true).open(&path).unwrap();
+    locked.lock().unwrap();
+    for access in [Access::Map, Access::Read] {
+        assert_eq!(open(&path, access, None).unwrap().checked, Checked::All);
+    }
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[PAGE + 100] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    for access in [Access::Map, Access::Read] {
+        let error = open(&path, access, None).unwrap_err().to_string();
+        assert!(error.contains("damaged: the checksum of the payload"), "{error}");
+    }
+}
+
+/// Readers that verify while the payload changes under them find no damage, and every key of before.
+#[test]
+fn readers_among_writers_in_place_find_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, &Bloom::with_bits(1 << 23, 5).unwrap());
+    let (sizes, done) = (Sizes { in_place_from: 0, sum_up_to: u64::MAX }, AtomicU64::new(0));
+    let insert = |round: u64| {
+        let keys: Vec<[u8; 8]> = (0..50).map(|i| (50 * round + i).to_le_bytes()).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        update_sized(&path, None, sizes, |filter| filter.insert_keys(&keys, &mut Vec::new())).unwrap();
+        done.store(round + 1, Ordering::SeqCst);
+    };
+    const ROUNDS: u64 = 200;
     std::thread::scope(|scope| {
-        let writer = scope.spawn(|| {
-            let change = |filter: &mut dyn AnyFilter| {
-                started.send(()).unwrap();
-                std::thread::sleep(std::time::Duration::from_millis(200));
-                filter.insert_keys(&[b"late"], &mut Vec::new())
-            };
-            update(&path, None, change).unwrap();
-        });
-        waits.recv().unwrap();
-        let opened = open(&path, Access::Map, None).unwrap();
-        assert!(opened.filter.contains(b"late") && opened.checked == Checked::All);
-        writer.join().unwrap();
+        scope.spawn(|| (0..ROUNDS).for_each(insert));
+        for access in [Access::Map, Access::Read] {
+            let (path, done) = (&path, &done);
+            scope.spawn(move || {
+                loop {
+                    let before = done.load(Ordering::SeqCst);
+                    let opened = open_checked(path, access, Check::All, None).unwrap();
+                    assert!(matches!(opened.checked, Checked::All | Checked::BeingWritten), "{opened:?}");
+                    assert!((0..50 * before).all(|key| opened.filter.contains(&key.to_le_bytes())));
+                    if before == ROUNDS {
+                        assert_eq!(opened.checked, Checked::All);
+                        break;
+                    }
+                }
+            });
+        }
     });
+}
+
+/// The writer is alive, so that its header will be whole soon.
+#[test]
+fn a_header_that_is_half_written_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, &small());
+    let whole = fs::read(&path).unwrap();
+    let torn = [&whole[..64], &[0xff; 32], &whole[96..]].concat();
+    fs::write(&path, &torn).unwrap();
+    assert!(open(&path, Access::Map, None).is_err(), "nobody is about to make it whole");
+    for access in [Access::Map, Access::Read] {
+        fs::write(&path, &torn).unwrap();
+        let locked = fs::File::options().write(true).open(&path).unwrap();
+        locked.lock().unwrap();
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| open(&path, access, None).unwrap().checked);
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            fs::OpenOptions::new().write(true).open(&path).unwrap().write_all(&whole[..PAGE]).unwrap();
+            assert_eq!(reader.join().unwrap(), Checked::All);
+        });
+    }
+}
+
+/// The pages of a hole have no place on the disk, and a full one ended the process when they got bits.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_sparse_file_has_its_blocks_before_it_is_changed_in_place() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = file(&folder, &large());
+    let whole = fs::read(&path).unwrap();
+    // As `cp --sparse=always` makes it: only what is not 0 is written.
+    fs::remove_file(&path).unwrap();
+    let mut copy = fs::File::create(&path).unwrap();
+    copy.write_all(&whole[..PAGE]).unwrap();
+    copy.set_len(whole.len() as u64).unwrap();
+    let blocks = || 512 * path.metadata().unwrap().blocks();
+    if blocks() >= whole.len() as u64 {
+        println!("skipped: this file system has no holes");
+        return;
+    }
+    update(&path, None, |_| {
+        assert!(blocks() >= whole.len() as u64, "{} of {} bytes are there", blocks(), whole.len());
+        Ok::<(), ()>(())
+    })
+    .unwrap();
+    assert!(fs::read(&path).unwrap() == whole, "and it holds what it held");
 }
 
 #[test]

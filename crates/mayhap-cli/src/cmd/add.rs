@@ -229,6 +229,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         warn_if_over_capacity(common, filter);
         Ok(new)
     };
+    common.say_if_locked(path);
     let new = update_file(path, format, &reading, secret_of(hashing).as_ref(), change)?;
     let keys = count;
     common.say(format_args!(

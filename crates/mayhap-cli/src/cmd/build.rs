@@ -393,6 +393,7 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
     insert_files(&mut *filter, &inputs, &selector, common)?;
     let to = args.to.unwrap_or(FileFormat::Mayhap);
     let filter = args.keys.describe(filter);
+    common.say_if_locked(&args.output);
     write_as(to, &args.output, &*filter, Summing::Payload)?;
     if to != FileFormat::Mayhap {
         warn_of_loss(common, &args.output, to.name(), &*filter);
@@ -522,6 +523,7 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
         None => filter,
     };
     let filter = args.keys.describe(filter);
+    common.say_if_locked(&args.output);
     secret.save(|| write(&args.output, &*filter, Summing::Payload))?;
     if args.grow {
         let doublings = filter.doublings().map_or(0, |doublings| doublings.made);

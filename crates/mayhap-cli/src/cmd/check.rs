@@ -7,7 +7,7 @@ use anyhow::Result;
 use mayhap::key_rules::Spelling;
 use mayhap::{AnyFilter, Digest, Hashing};
 
-use crate::args::{Common, KeyArgs, OpenArgs};
+use crate::args::{Common, KeyArgs, LookupArgs, OpenArgs, Tally};
 use crate::cmd::add::check_kind;
 use crate::formats::{shown, start_of};
 use crate::input::{Buffer, Chunk};
@@ -49,6 +49,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     key: Vec<std::ffi::OsString>,
     #[command(flatten)]
+    pub(crate) lookup: LookupArgs,
+    #[command(flatten)]
     keys: KeyArgs,
     #[command(flatten)]
     open: OpenArgs,
@@ -83,27 +85,29 @@ fn is_filter(path: &Path) -> bool {
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let (paths, files) = args.split()?;
-    let mut filters = Vec::with_capacity(paths.len());
+    let (mut filters, mut checked) = (Vec::with_capacity(paths.len()), Vec::with_capacity(paths.len()));
     for path in &paths {
-        let filter = args.open.open(path, args.keys.kind())?.filter;
-        let keys = args.keys.for_file(path, &*filter)?;
-        check_kind(path, &*filter, &keys)?;
-        filters.push(Asked { filter, keys });
+        let opened = args.lookup.open(path, args.keys.kind(), &args.open, common)?;
+        let keys = args.keys.for_file(path, &*opened.filter)?;
+        check_kind(path, &*opened.filter, &keys)?;
+        filters.push(Asked { filter: opened.filter, keys });
+        checked.push(opened.checked);
     }
     let names = paths.iter().map(|path| path.as_os_str().as_encoded_bytes()).collect();
     let out = BufWriter::with_capacity(1 << 16, report::stdout());
-    let mut printer = Printer { args, names, out, matched: 0 };
+    let mut printer = Printer { args, names, out, tally: Tally::default() };
     if args.key.is_empty() {
         check_inputs(args, common, files, &filters, &mut printer)?;
     } else {
         check_arguments(args, &filters, &mut printer)?;
     }
-    let Printer { mut out, matched, .. } = printer;
+    let Printer { mut out, tally, .. } = printer;
     if args.count {
-        writeln!(out, "{matched}")?;
+        writeln!(out, "{}", tally.matched)?;
     }
     out.flush()?;
-    Ok(if matched > 0 { YES } else { NO })
+    args.lookup.tell(tally, &checked);
+    Ok(if tally.matched > 0 { YES } else { NO })
 }
 
 /// A filter, and how keys are taken for it.
@@ -195,7 +199,7 @@ struct Printer<'a> {
     /// The names of the filter files.
     names: Vec<&'a [u8]>,
     out: BufWriter<report::Stdout>,
-    matched: u64,
+    tally: Tally,
 }
 
 impl Printer<'_> {
@@ -203,13 +207,15 @@ impl Printer<'_> {
     fn print(&mut self, record: &[u8], number: u64, hit: impl Fn(usize) -> bool) -> io::Result<bool> {
         let any = (0..self.names.len()).any(&hit);
         let wanted = any != self.args.invert;
-        self.matched += u64::from(wanted);
+        self.tally.read += 1;
+        self.tally.matched += u64::from(wanted);
         if self.args.quick {
             return Ok(wanted);
         }
         if self.args.count || !(wanted || self.args.annotate) {
             return Ok(false);
         }
+        self.tally.printed += 1;
         if self.args.which {
             let mut between: &[u8] = b"";
             for (_, name) in self.names.iter().enumerate().filter(|&(filter, _)| hit(filter)) {

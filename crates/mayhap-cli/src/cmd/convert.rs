@@ -67,6 +67,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     if is_same_file(path, &args.output) && args.to == FileFormat::Mayhap && from == FileFormat::Mayhap {
         anyhow::bail!("{}: is a mayhap file already", path.display());
     }
+    common.say_if_locked(&args.output);
     write_as(args.to, &args.output, &*filter, summing).map_err(|e| {
         match e.is::<mayhap::interop::ConvertError>() {
             true => e.context(path.display().to_string()),

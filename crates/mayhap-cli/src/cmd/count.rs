@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use mayhap::Count;
 
-use crate::args::{Common, KeyArgs, OpenArgs};
+use crate::args::{Common, KeyArgs, LookupArgs, OpenArgs, Tally};
 use crate::cmd::add::{check_kind, need};
 use crate::input::Buffer;
 use crate::{YES, report};
@@ -27,13 +27,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KEY", conflicts_with = "files", allow_hyphen_values = true)]
     key: Vec<std::ffi::OsString>,
     #[command(flatten)]
+    lookup: LookupArgs,
+    #[command(flatten)]
     keys: KeyArgs,
     #[command(flatten)]
     open: OpenArgs,
 }
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
-    let opened = args.open.open(&args.filter, args.keys.kind())?;
+    let opened = args.lookup.open(&args.filter, args.keys.kind(), &args.open, common)?;
     let filter = &*opened.filter;
     need(&args.filter, filter, "count", |can| can.counts)?;
     let keys = args.keys.for_file(&args.filter, filter)?;
@@ -41,39 +43,43 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let args = &Args { keys, ..args.clone() };
     let count = filter.as_count().ok_or(filter.unsupported("count"))?;
     let mut out = BufWriter::with_capacity(1 << 16, report::stdout());
-    if args.key.is_empty() {
-        count_inputs(args, common, count, &mut out)?;
+    let tally = if args.key.is_empty() {
+        count_inputs(args, common, count, &mut out)?
     } else {
-        count_arguments(args, count, &mut out)?;
-    }
+        count_arguments(args, count, &mut out)?
+    };
     out.flush()?;
+    args.lookup.tell(tally, &[opened.checked]);
     Ok(YES)
 }
 
-fn count_arguments(args: &Args, filter: &dyn Count, out: &mut impl Write) -> Result<()> {
-    let (selector, mut scratch) = (args.keys.selector(), Vec::new());
+fn count_arguments(args: &Args, filter: &dyn Count, out: &mut impl Write) -> Result<Tally> {
+    let (selector, mut scratch, mut tally) = (args.keys.selector(), Vec::new(), Tally::default());
     for (index, text) in args.key.iter().enumerate() {
         let record = text.as_encoded_bytes();
         let key = selector
             .key(record, &mut scratch)
             .map_err(|e| e.context(format!("--key number {}", index + 1)))?;
-        print(args, out, record, filter.count_digest(filter.hashing().digest(key)))?;
+        let count = filter.count_digest(filter.hashing().digest(key));
+        tally.note_printed(count > 0);
+        print(args, out, record, count)?;
     }
-    Ok(())
+    Ok(tally)
 }
 
-fn count_inputs(args: &Args, common: &Common, filter: &dyn Count, out: &mut impl Write) -> Result<()> {
+fn count_inputs(args: &Args, common: &Common, filter: &dyn Count, out: &mut impl Write) -> Result<Tally> {
     let inputs = args.keys.inputs(&args.files);
     let selector = args.keys.selector();
     let progress = common.progress("counting", &inputs);
     let (mut chunks, mut buffer) = (inputs.chunks(), Buffer::default());
-    let (mut digests, mut counts) = (Vec::new(), Vec::new());
+    let (mut digests, mut counts, mut tally) = (Vec::new(), Vec::new(), Tally::default());
     while let Some(chunk) = chunks.next(buffer)? {
         progress.advance(chunk.bytes.len());
         selector.digests(&chunk, filter.hashing(), &mut digests)?;
         counts.clear();
         filter.count_batch(&digests, &mut counts);
         for (record, &count) in chunk.records().zip(&counts) {
+            tally.note_printed(count > 0);
             print(args, out, record, count)?;
         }
         if chunk.last_for_now {
@@ -81,7 +87,7 @@ fn count_inputs(args: &Args, common: &Common, filter: &dyn Count, out: &mut impl
         }
         buffer = chunk.bytes;
     }
-    Ok(())
+    Ok(tally)
 }
 
 /// A tab, whatever is between the columns of the record: the count is always behind the last one.

@@ -112,8 +112,9 @@ pub(crate) struct Args {
     secret: SecretArgs,
 }
 
+/// How a report at the end looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum StatsFormat {
+pub(crate) enum StatsFormat {
     Text,
     Json,
 }

@@ -43,6 +43,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     need(path, &*filter, "fold", |can| can.folds)?;
     let folded = filter.as_fold().ok_or(filter.unsupported("fold"))?.fold_to(args.fpr);
     let folded = folded.map_err(|e| anyhow!("{}: {}", path.display(), explain(e)))?;
+    common.say_if_locked(&args.output);
     write_as(format, &args.output, &*folded, summing)?;
     args.open.secret.remind(common, folded.hashing(), path, &args.output);
 

@@ -373,6 +373,7 @@ fn explain(checked: Checked) -> &'static str {
         Checked::All => "ok",
         Checked::Unsummed => "unsummed (updated in place; a filter built from the keys has a checksum)",
         Checked::Interrupted => "interrupted (a writer died; no key is lost, the next add renews the counts)",
+        Checked::BeingWritten => "being written (another process is adding keys; no key is lost)",
         Checked::Nothing => "none (files of this format have no checksum)",
     }
 }

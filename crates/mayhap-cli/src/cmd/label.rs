@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use mayhap::{Label, Labels};
 
-use crate::args::{Common, KeyArgs, OpenArgs};
+use crate::args::{Common, KeyArgs, LookupArgs, OpenArgs, Tally};
 use crate::cmd::add::{check_kind, need};
 use crate::input::Buffer;
 use crate::{YES, report};
@@ -30,13 +30,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KEY", conflicts_with = "files", allow_hyphen_values = true)]
     key: Vec<std::ffi::OsString>,
     #[command(flatten)]
+    lookup: LookupArgs,
+    #[command(flatten)]
     keys: KeyArgs,
     #[command(flatten)]
     open: OpenArgs,
 }
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
-    let opened = args.open.open(&args.filter, args.keys.kind())?;
+    let opened = args.lookup.open(&args.filter, args.keys.kind(), &args.open, common)?;
     let filter = &*opened.filter;
     need(&args.filter, filter, "label", |can| can.labels)?;
     let keys = args.keys.for_file(&args.filter, filter)?;
@@ -44,39 +46,43 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let args = &Args { keys, ..args.clone() };
     let label = filter.as_label().ok_or(filter.unsupported("label"))?;
     let mut out = BufWriter::with_capacity(1 << 16, report::stdout());
-    if args.key.is_empty() {
-        label_inputs(args, common, label, &mut out)?;
+    let tally = if args.key.is_empty() {
+        label_inputs(args, common, label, &mut out)?
     } else {
-        label_arguments(args, label, &mut out)?;
-    }
+        label_arguments(args, label, &mut out)?
+    };
     out.flush()?;
+    args.lookup.tell(tally, &[opened.checked]);
     Ok(YES)
 }
 
-fn label_arguments(args: &Args, filter: &dyn Label, out: &mut impl Write) -> Result<()> {
-    let (selector, mut scratch) = (args.keys.selector(), Vec::new());
+fn label_arguments(args: &Args, filter: &dyn Label, out: &mut impl Write) -> Result<Tally> {
+    let (selector, mut scratch, mut tally) = (args.keys.selector(), Vec::new(), Tally::default());
     for (index, text) in args.key.iter().enumerate() {
         let record = text.as_encoded_bytes();
         let key = selector
             .key(record, &mut scratch)
             .map_err(|e| e.context(format!("--key number {}", index + 1)))?;
-        print(args, filter, out, record, &filter.label_digest(filter.hashing().digest(key)))?;
+        let labels = filter.label_digest(filter.hashing().digest(key));
+        tally.note_printed(labels != Labels::None);
+        print(args, filter, out, record, &labels)?;
     }
-    Ok(())
+    Ok(tally)
 }
 
-fn label_inputs(args: &Args, common: &Common, filter: &dyn Label, out: &mut impl Write) -> Result<()> {
+fn label_inputs(args: &Args, common: &Common, filter: &dyn Label, out: &mut impl Write) -> Result<Tally> {
     let inputs = args.keys.inputs(&args.files);
     let selector = args.keys.selector();
     let progress = common.progress("labelling", &inputs);
     let (mut chunks, mut buffer) = (inputs.chunks(), Buffer::default());
-    let (mut digests, mut labels) = (Vec::new(), Vec::new());
+    let (mut digests, mut labels, mut tally) = (Vec::new(), Vec::new(), Tally::default());
     while let Some(chunk) = chunks.next(buffer)? {
         progress.advance(chunk.bytes.len());
         selector.digests(&chunk, filter.hashing(), &mut digests)?;
         labels.clear();
         filter.label_batch(&digests, &mut labels);
         for (record, labels) in chunk.records().zip(&labels) {
+            tally.note_printed(*labels != Labels::None);
             print(args, filter, out, record, labels)?;
         }
         if chunk.last_for_now {
@@ -84,7 +90,7 @@ fn label_inputs(args: &Args, common: &Common, filter: &dyn Label, out: &mut impl
         }
         buffer = chunk.bytes;
     }
-    Ok(())
+    Ok(tally)
 }
 
 /// A tab, whatever is between the columns of the record: the labels are always behind the last one.

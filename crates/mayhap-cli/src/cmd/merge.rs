@@ -121,6 +121,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             report::rate(limit),
         );
     }
+    common.say_if_locked(&args.output);
     write_as(format, &args.output, &*result, summing)?;
     if format != FileFormat::Mayhap {
         warn_of_loss(common, &args.output, format.name(), &*result);

@@ -55,6 +55,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         })?;
         Ok((removed, stuck))
     };
+    common.say_if_locked(path);
     let (removed, stuck) = update_file(path, format, &reading, secret_of(hashing).as_ref(), change)?;
     let absent: u64 = keys - removed - stuck;
     common.say(format_args!(

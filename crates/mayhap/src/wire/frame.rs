@@ -338,6 +338,15 @@ pub fn mark_writing(header: &mut [u8]) {
     header[body..].copy_from_slice(&sum.to_le_bytes());
 }
 
+/// The same in a decoded header, for a file that was read while a writer was at work: counts and payload checksum are void.
+pub fn take_as_writing(header: &mut Header) {
+    header.flags = header.flags | Flags::WRITING;
+    (header.inserted, header.ones) = (None, None);
+    if header.intersection > 0 {
+        header.intersection = u64::MAX;
+    }
+}
+
 /// How much of the bytes is looked at before they are believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verify {
@@ -366,7 +375,14 @@ impl Frame {
     /// # Errors
     /// [`DecodeError`] says what is wrong with it.
     pub fn parse(file: &Bytes, verify: Verify) -> Result<Self, DecodeError> {
-        let header = Header::decode(file.as_slice(), file.len() as u64)?;
+        Self::with_header(Header::decode(file.as_slice(), file.len() as u64)?, file, verify)
+    }
+
+    /// The same with a header that was decoded before: from a copy of it, since that of a mapped file can change meanwhile.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn with_header(header: Header, file: &Bytes, verify: Verify) -> Result<Self, DecodeError> {
         let part = |extent: &Extent| {
             let missing = DecodeError::Truncated {
                 field: "payload",

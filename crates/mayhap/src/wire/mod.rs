@@ -7,7 +7,7 @@ mod writer;
 
 pub use frame::{
     EXCEPTIONS, Extent, Flags, Frame, Header, KEY_RULES, LABELS, MAX_HEADER, METADATA, PAGE, PEER_DATA,
-    Verify, mark_writing,
+    Verify, mark_writing, take_as_writing,
 };
 pub use reader::Fields;
 pub use writer::{Encoded, Params, Summing, Writer};
