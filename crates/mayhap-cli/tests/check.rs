@@ -266,3 +266,18 @@ fn block_list_allow_list_both_or_none() {
 fn block_list_allow_list_both_or_none_of_a_million() {
     two_lists(&Folder::new(), 1_000_000);
 }
+
+/// The bytes of the second filter were taken for records.
+#[test]
+fn several_filters_without_which_are_refused() {
+    let folder = Folder::new();
+    folder.write("keys", "a\n");
+    folder.mayhap("build -o f keys").run().ends(0);
+    folder.mayhap("build -o g keys").run().ends(0);
+    folder.mayhap("build --to guava -o h keys").run().ends(0);
+    for (rest, named) in [("g keys", "g"), ("keys g", "g"), ("h keys", "h"), ("g --key a", "g")] {
+        let done = folder.mayhap(&format!("check f {rest}")).run().ends(2).prints("");
+        done.says_only(&format!("mayhap: {named} is a filter; add --which to ask several"));
+    }
+    folder.mayhap("check --which f g keys").run().ends(0).prints("f,g\ta\n");
+}
