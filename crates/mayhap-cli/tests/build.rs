@@ -212,10 +212,10 @@ fn a_removable_filter_that_repeats_have_filled_says_so() {
     let folder = Folder::new();
     let repeated: String = (0..10).map(|key| format!("{key}\n").repeat(9)).collect();
     folder.write("keys", &repeated);
-    for (source, place) in [("keys", "keys: line "), ("-", "record ")] {
+    for (source, place) in [("keys", "mayhap: keys: line "), ("-", "mayhap: ")] {
         for size in ["", "-n 1000", "-n 100000"] {
             let call = folder.mayhap(&format!("build --removable -o f {size} {source}")).input(&repeated);
-            let done = call.run().ends(2).prints("").says(&format!("mayhap: {place}")).says(" 8 times");
+            let done = call.run().ends(2).prints("").says(place).says(" 8 times");
             assert!(!done.err.contains("larger"), "{}", done.err);
             done.says("insert each key once (mayhap dedup drops repeats), or use a family that counts");
         }
