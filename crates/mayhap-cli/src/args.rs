@@ -18,7 +18,7 @@ use crate::cmd::dedup::StatsFormat;
 use crate::formats::{FileFormat, FormatArgs};
 use crate::input::Inputs;
 use crate::keys::{self, Column, Delimiter, JsonField, JsonPath, Kind, Selector};
-use crate::progress::{Progress, Unit};
+use crate::progress::{Manner, Progress, Unit};
 use crate::report;
 use crate::secret::SecretArgs;
 use crate::url_key::{self, UrlRule};
@@ -65,6 +65,17 @@ pub(crate) enum Command {
     Man(cmd::man::Args),
 }
 
+impl Command {
+    /// Whether it prints records while it reads others.
+    pub(crate) fn prints_records(&self) -> bool {
+        match self {
+            Self::Check(args) => args.prints_records(),
+            Self::Dedup(_) | Self::Count(_) | Self::Label(_) => true,
+            _ => false,
+        }
+    }
+}
+
 /// Options of every command.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Everywhere")]
@@ -75,12 +86,15 @@ pub(crate) struct Common {
     /// Say nothing but errors and results
     #[arg(long, global = true)]
     pub(crate) quiet: bool,
-    /// Show progress, also where standard error is no terminal
+    /// Show progress also where standard error is no terminal, or where records are printed to one: then as plain lines
     #[arg(long, global = true, overrides_with = "no_progress")]
     progress: bool,
     /// Show no progress
     #[arg(long, global = true)]
     no_progress: bool,
+    /// Whether the command prints records to a terminal while it reads.
+    #[arg(skip)]
+    pub(crate) records_to_terminal: bool,
 }
 
 fn threads(text: &str) -> Result<usize, String> {
@@ -98,32 +112,33 @@ impl Common {
 
     /// A progress bar for reading these inputs.
     pub(crate) fn progress(&self, what: &'static str, inputs: &Inputs) -> Progress {
-        Progress::new(self.wants_progress(), what, Unit::Bytes, inputs.total_bytes())
+        Progress::new(self.manner(), what, Unit::Bytes, inputs.total_bytes())
     }
 
     /// A progress bar for work on so many keys.
     pub(crate) fn progress_of_keys(&self, what: &'static str, keys: u64) -> Progress {
-        Progress::new(self.wants_progress(), what, Unit::Keys, Some(keys))
+        Progress::new(self.manner(), what, Unit::Keys, Some(keys))
     }
 
     /// A progress bar for work on nobody knows how many keys.
     pub(crate) fn progress_of_any_keys(&self, what: &'static str) -> Progress {
-        Progress::new(self.wants_progress(), what, Unit::Keys, None)
+        Progress::new(self.manner(), what, Unit::Keys, None)
     }
 
     /// A step of long work, for those who want to see progress and cannot be told a share.
     pub(crate) fn tell_progress(&self, step: impl std::fmt::Display) {
-        if self.wants_progress().unwrap_or_else(|| std::io::stderr().is_terminal()) {
+        if self.manner() != Manner::Hidden {
             report::note(format_args!("mayhap: {step}"));
         }
     }
 
-    fn wants_progress(&self) -> Option<bool> {
-        match (self.progress, self.no_progress || self.quiet) {
+    fn manner(&self) -> Manner {
+        let wanted = match (self.progress, self.no_progress || self.quiet) {
             (true, _) => Some(true),
             (_, true) => Some(false),
             _ => None,
-        }
+        };
+        Manner::new(wanted, std::io::stderr().is_terminal(), self.records_to_terminal)
     }
 
     /// Says that a file is waited for, if another process holds it. To be called before it is changed or replaced.
@@ -154,7 +169,7 @@ pub(crate) struct KeyArgs {
     #[arg(short = 'z', long)]
     pub(crate) null: bool,
     /// Drop one carriage return before the newline
-    #[arg(long)]
+    #[arg(long, conflicts_with = "null")]
     pub(crate) crlf: bool,
     /// Columns are separated by this: a character, \t, \0, \\ or \xHH [default: a tab, with --field]
     #[arg(short, long, value_name = "C", value_parser = keys::delimiter, requires = "field")]
@@ -326,7 +341,7 @@ impl LookupArgs {
         let unverified = checked.iter().find(|&&checked| checked != Checked::All);
         match self.stats {
             None => {}
-            Some(StatsFormat::Json) => report::note(json!({
+            Some(StatsFormat::Json) => report::note_json(&json!({
                 "read": read, "matched": matched, "printed": printed, "verified": unverified.is_none(),
             })),
             Some(StatsFormat::Text) => report::note(format_args!(

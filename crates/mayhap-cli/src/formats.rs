@@ -12,9 +12,9 @@ use mayhap::{AnyFilter, DecodeError, Secret};
 use mayhap_store::{Access, Checked, Opened, UpdateError, read_bytes, update, update_bytes, write_bytes};
 
 use crate::keys::Kind;
+use crate::output::{Target, is_stdout};
 use crate::parquet_file;
 use crate::report;
-use crate::secret;
 
 /// The format of a filter file.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -122,6 +122,9 @@ pub(crate) struct FormatArgs {
 impl FormatArgs {
     /// The format of a file: the one that was named, or else the one that its bytes leave.
     pub(crate) fn of(&self, path: &Path) -> Result<FileFormat> {
+        if std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == 0) {
+            bail!("{}: an empty file is no filter", path.display());
+        }
         let format = self.named_or_shown(path)?;
         if let (FileFormat::Mayhap, Some(hash)) = (format, self.hash) {
             bail!(
@@ -244,15 +247,15 @@ pub(crate) fn update_file<T>(
 /// Writes a filter to a file of a format, or to standard output for `-`. Only a file of ours has a checksum.
 pub(crate) fn write_as(
     format: FileFormat,
-    output: &Path,
+    target: Target<'_>,
     filter: &dyn AnyFilter,
     summing: Summing,
 ) -> Result<()> {
     let format = match format {
         FileFormat::Foreign(format) => format,
-        FileFormat::Mayhap | FileFormat::Parquet => return write(output, filter, summing),
+        FileFormat::Mayhap | FileFormat::Parquet => return write(target, filter, summing),
     };
-    let bytes = format.write(filter)?;
+    let (bytes, output) = (format.write(filter)?, target.path);
     // The program has to be told that a file is in gzip, and its users tell themselves by the name.
     let is_packed = format == &dcso::FORMAT && output.extension().is_some_and(|extension| extension == "gz");
     if is_packed && dcso::data_length(&bytes)? > dcso::MOST_DATA_IN_GZIP {
@@ -263,18 +266,18 @@ pub(crate) fn write_as(
         );
     }
     let bytes = if is_packed { dcso::gzip(&bytes) } else { bytes };
-    if output != Path::new("-") {
-        secret::must_not_be_one(output)?;
+    if !is_stdout(output) {
+        target.must_take(FileFormat::Foreign(format))?;
         return Ok(write_bytes(output, &bytes)?);
     }
     Ok(not_to_a_terminal()?.write_all(&bytes)?)
 }
 
 /// Writes a filter to a file of ours, or to standard output for `-`.
-pub(crate) fn write(output: &Path, filter: &dyn AnyFilter, summing: Summing) -> Result<()> {
-    if output != Path::new("-") {
-        secret::must_not_be_one(output)?;
-        return Ok(mayhap_store::write_summed(output, filter, summing)?);
+pub(crate) fn write(target: Target<'_>, filter: &dyn AnyFilter, summing: Summing) -> Result<()> {
+    if !is_stdout(target.path) {
+        target.must_take(FileFormat::Mayhap)?;
+        return Ok(mayhap_store::write_summed(target.path, filter, summing)?);
     }
     let mut out = not_to_a_terminal()?;
     let encoded = mayhap::encode(filter, summing);

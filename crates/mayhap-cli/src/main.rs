@@ -11,6 +11,7 @@ mod json_key;
 mod keys;
 mod known_keys;
 mod numbers;
+mod output;
 mod parquet_file;
 mod parquet_schema;
 mod progress;
@@ -21,10 +22,11 @@ mod spelling;
 mod stream;
 mod url_key;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::{ContextKind, ContextValue};
 
 use args::{Cli, Command};
 
@@ -37,7 +39,11 @@ const ERROR: u8 = 2;
 
 fn main() -> ExitCode {
     mayhap_store::fault::install("mayhap: ", "; --no-mmap reads files that others truncate", ERROR.into());
-    let Cli { common, command } = Cli::parse();
+    let Cli { mut common, command } = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(instead) => return print_instead(instead),
+    };
+    common.records_to_terminal = command.prints_records() && io::stdout().is_terminal();
     ignore_file_size_signal();
     let outcome = match command {
         Command::Dedup(args) => cmd::dedup::run(&args, &common),
@@ -70,6 +76,42 @@ fn main() -> ExitCode {
             report::note(format_args!("mayhap: {error:#}"));
             ExitCode::from(ERROR)
         }
+    }
+}
+
+/// Help and the version, which somebody waits for on standard output, or what is wrong with the arguments.
+fn print_instead(mut instead: clap::Error) -> ExitCode {
+    make_visible(&mut instead);
+    let status = u8::try_from(instead.exit_code()).unwrap_or(ERROR);
+    match instead.print().and_then(|()| io::stdout().flush()) {
+        Err(error) if !instead.use_stderr() && error.kind() != io::ErrorKind::BrokenPipe => {
+            report::note(format_args!("mayhap: {}", report::of_stdout(error)));
+            ExitCode::from(ERROR)
+        }
+        _ => ExitCode::from(status),
+    }
+}
+
+/// Arguments are shown in messages, and may hold anything.
+fn make_visible(error: &mut clap::Error) {
+    let shown = |text: &String| report::visible(text).into_owned();
+    let changed: Vec<(ContextKind, ContextValue)> = error
+        .context()
+        .filter_map(|(kind, value)| {
+            let visible = match value {
+                ContextValue::String(text) => ContextValue::String(shown(text)),
+                ContextValue::Strings(texts) => ContextValue::Strings(texts.iter().map(shown).collect()),
+                _ => return None,
+            };
+            (visible != *value).then_some((kind, visible))
+        })
+        .collect();
+    if !changed.is_empty() {
+        // The tips have the argument in them too, between escape sequences of their own.
+        error.remove(ContextKind::Suggested);
+    }
+    for (kind, value) in changed {
+        error.insert(kind, value);
     }
 }
 

@@ -1,7 +1,6 @@
 //! Progress on standard error, for work that lasts more than a second.
 
 use std::cell::Cell;
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -9,6 +8,28 @@ use indicatif::{HumanBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::report;
 
 const QUIET_FOR: Duration = Duration::from_secs(1);
+
+/// How progress is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Manner {
+    Hidden,
+    /// A line that is drawn over itself.
+    Bar,
+    /// A plain line each second.
+    Lines,
+}
+
+impl Manner {
+    /// `wanted` is `--progress` or `--no-progress`. Without either, a bar is drawn on a terminal that records do not go to.
+    /// A bar among records would stay behind, a piece for each.
+    pub(crate) fn new(wanted: Option<bool>, errors_to_terminal: bool, records_to_terminal: bool) -> Self {
+        match (wanted, errors_to_terminal && !records_to_terminal) {
+            (Some(false), _) | (None, false) => Self::Hidden,
+            (Some(true) | None, true) => Self::Bar,
+            (Some(true), false) => Self::Lines,
+        }
+    }
+}
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,20 +66,17 @@ struct Shown {
     started: Instant,
     done: Cell<u64>,
     next: Cell<Instant>,
-    /// Drawn over itself on a terminal; elsewhere plain lines are printed.
+    /// Without one plain lines are printed.
     bar: Option<ProgressBar>,
 }
 
 impl Progress {
     /// Progress through so many bytes or keys, or through an unknown number.
-    ///
-    /// `wanted` is `--progress` or `--no-progress`; without either it is shown on a terminal only.
-    pub(crate) fn new(wanted: Option<bool>, what: &'static str, unit: Unit, total: Option<u64>) -> Self {
-        let terminal = std::io::stderr().is_terminal();
-        if !wanted.unwrap_or(terminal) {
+    pub(crate) fn new(manner: Manner, what: &'static str, unit: Unit, total: Option<u64>) -> Self {
+        if manner == Manner::Hidden {
             return Self(None);
         }
-        let bar = terminal.then(|| {
+        let bar = (manner == Manner::Bar).then(|| {
             let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
             bar.set_style(ProgressStyle::with_template(unit.template(total)).expect("a valid template"));
             bar.with_message(what)
@@ -107,6 +125,29 @@ impl Drop for Progress {
     fn drop(&mut self) {
         if let Some(bar) = self.0.as_ref().and_then(|shown| shown.bar.as_ref()) {
             bar.finish_and_clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_drawn_only_where_no_records_go() {
+        for (wanted, errors_to_terminal, records_to_terminal, manner) in [
+            (None, true, false, Manner::Bar),
+            (None, true, true, Manner::Hidden),
+            (None, false, true, Manner::Hidden),
+            (None, false, false, Manner::Hidden),
+            (Some(true), true, false, Manner::Bar),
+            (Some(true), true, true, Manner::Lines),
+            (Some(true), false, true, Manner::Lines),
+            (Some(true), false, false, Manner::Lines),
+            (Some(false), true, false, Manner::Hidden),
+            (Some(false), true, true, Manner::Hidden),
+        ] {
+            assert_eq!(Manner::new(wanted, errors_to_terminal, records_to_terminal), manner);
         }
     }
 }

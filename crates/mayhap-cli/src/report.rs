@@ -1,9 +1,13 @@
 //! How numbers look to people, and how reports are printed.
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, StdoutLock, Write};
+use std::io::{self, IsTerminal, StdoutLock, Write};
+use std::sync::OnceLock;
 
+use mayhap::family::Guarantee;
 use mayhap::{AnyFilter, Layout};
 use mayhap_store::Checked;
 
@@ -52,13 +56,23 @@ pub(crate) fn rate(rate: f64) -> String {
     format!("{} ({}, 1 in {})", percent(rate), short(rate), short_count(1.0 / rate))
 }
 
-/// The present rate of a filter, and its interval if it is an estimate.
+/// The present rate of a filter, and its interval if it is an estimate. The rate of an exact set is that of two keys with
+/// the same digest, which nobody will see.
 pub(crate) fn rate_now(report: &mayhap::Report) -> String {
     match report.fpr_interval {
+        _ if report.guarantee == Guarantee::Exact => "0 (exact)".into(),
         None => rate(report.fpr_now),
         Some((low, high)) => {
             format!("{}, estimated; 95% interval {} to {}", rate(report.fpr_now), percent(low), percent(high))
         }
+    }
+}
+
+/// The rate of a filter with as many keys as it was made for.
+pub(crate) fn rate_at_capacity(report: &mayhap::Report) -> String {
+    match report.guarantee {
+        Guarantee::Exact => "0 (exact)".into(),
+        _ => rate(report.fpr_at_capacity),
     }
 }
 
@@ -148,14 +162,78 @@ pub(crate) fn stdout_file() -> io::Result<File> {
     Ok(io::stdout().as_handle().try_clone_to_owned().map_err(of_stdout)?.into())
 }
 
-/// Prints a line to standard error. If nobody can read it, that is no reason to stop.
+/// Characters that move the cursor, begin escape sequences, turn the direction of text or are not seen at all. The name of a
+/// file or a column may hold any of them, and could make a terminal show what is not there.
+fn is_deceptive(character: char) -> bool {
+    let is_invisible = matches!(
+        character,
+        '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{2066}'..='\u{2069}' | '\u{feff}'
+    );
+    is_invisible || (character.is_control() && character != '\t')
+}
+
+/// A text on one line, with deceptive characters escaped.
+pub(crate) fn visible(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_deceptive) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        match is_deceptive(character) {
+            true => out.extend(character.escape_default()),
+            false => out.push(character),
+        }
+    }
+    out.into()
+}
+
+/// The text of a JSON value with deceptive characters escaped as JSON escapes them. (Line ends are between its tokens.)
+fn visible_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for character in text.chars() {
+        match is_deceptive(character) && character != '\n' {
+            // All of them have four digits at the most.
+            true => out.push_str(&format!("\\u{:04x}", u32::from(character))),
+            false => out.push(character),
+        }
+    }
+    out
+}
+
+fn is_terminal() -> bool {
+    static IS_TERMINAL: OnceLock<bool> = OnceLock::new();
+    *IS_TERMINAL.get_or_init(|| io::stdout().is_terminal())
+}
+
+/// A text from a file as it is printed on standard output: a program gets it as it is, a terminal escaped.
+pub(crate) fn printed(text: &str) -> Cow<'_, str> {
+    if is_terminal() { visible(text) } else { text.into() }
+}
+
+/// The name of a file as it is printed on standard output: a program gets its bytes, a terminal escapes.
+pub(crate) fn printed_name(name: &OsStr) -> Cow<'_, [u8]> {
+    match is_terminal() {
+        true => visible(&name.to_string_lossy()).into_owned().into_bytes().into(),
+        false => name.as_encoded_bytes().into(),
+    }
+}
+
+/// Prints a line to standard error, and one line only. If nobody can read it, that is no reason to stop.
 pub(crate) fn note(line: impl Display) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", visible(&line.to_string()));
+}
+
+/// Prints a JSON value to standard error, on a line.
+pub(crate) fn note_json(value: &serde_json::Value) {
+    let _ = writeln!(io::stderr(), "{}", visible_json(&value.to_string()));
 }
 
 /// Prints a JSON value and a newline to standard output.
 pub(crate) fn print_json(value: &serde_json::Value) -> io::Result<()> {
     let mut out = stdout();
+    if is_terminal() {
+        return writeln!(out, "{}", visible_json(&serde_json::to_string_pretty(value)?));
+    }
     serde_json::to_writer_pretty(&mut out, value)?;
     writeln!(out)
 }
@@ -164,19 +242,21 @@ pub(crate) fn print_json(value: &serde_json::Value) -> io::Result<()> {
 pub(crate) fn print_pairs(pairs: &[(&str, String)]) -> io::Result<()> {
     let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
     let mut out = stdout();
-    pairs.iter().try_for_each(|(name, value)| writeln!(out, "{name:width$}{value}"))
+    pairs.iter().try_for_each(|(name, value)| writeln!(out, "{name:width$}{}", printed(value)))
 }
 
 /// Prints a table: the first column flush left, the others flush right unless `left` says otherwise.
 pub(crate) fn print_table(head: &[&str], rows: &[Vec<String>], left: &[usize]) -> io::Result<()> {
+    let rows: Vec<Vec<Cow<'_, str>>> =
+        rows.iter().map(|row| row.iter().map(|cell| printed(cell)).collect()).collect();
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
         cells.chain([head[column].chars().count()]).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let mut out = stdout();
-    let head: Vec<String> = head.iter().map(ToString::to_string).collect();
-    for row in [&head].into_iter().chain(rows) {
+    let head: Vec<Cow<'_, str>> = head.iter().map(|&name| name.into()).collect();
+    for row in [&head].into_iter().chain(&rows) {
         let mut line = String::new();
         for (column, cell) in row.iter().enumerate() {
             let width = widths[column];
@@ -197,6 +277,31 @@ pub(crate) fn print_table(head: &[&str], rows: &[Vec<String>], left: &[usize]) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn deceptive_characters_are_escaped_and_others_are_not() {
+        for honest in ["", "a b\tc", "é, 名前, 🦀", "a\\n", "\u{301}"] {
+            assert_eq!(visible(honest), honest);
+        }
+        for (hostile, shown) in [
+            ("a\x1b[31m\x07", "a\\u{1b}[31m\\u{7}"),
+            ("two\nlines\r", "two\\nlines\\r"),
+            ("\u{7f}\u{80}\u{9b}", "\\u{7f}\\u{80}\\u{9b}"),
+            ("\u{200b}\u{200f}\u{202a}\u{202e}", "\\u{200b}\\u{200f}\\u{202a}\\u{202e}"),
+            ("\u{2028}\u{2029}\u{2060}\u{2064}", "\\u{2028}\\u{2029}\\u{2060}\\u{2064}"),
+            ("\u{2066}\u{2069}\u{feff}\u{61c}", "\\u{2066}\\u{2069}\\u{feff}\\u{61c}"),
+        ] {
+            assert_eq!(visible(hostile), shown);
+        }
+    }
+
+    #[test]
+    fn escaped_json_has_the_same_value() {
+        let value = serde_json::json!({ "name": "a\u{7f}\u{202e}\u{200b}\u{1b}é", "more": [1, "x\ny"] });
+        let text = visible_json(&serde_json::to_string_pretty(&value).unwrap());
+        assert!(!text.contains(|c| is_deceptive(c) && c != '\n'), "{text}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), value);
+    }
 
     #[test]
     fn numbers_look_as_people_expect() {

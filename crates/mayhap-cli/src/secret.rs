@@ -12,6 +12,7 @@ use mayhap::{DecodeError, Hashing, Secret};
 use mayhap_store::StoreError;
 
 use crate::args::Common;
+use crate::output::is_stdout;
 
 /// The secret of the filter `NAME` is looked for in `NAME.key`.
 const EXTENSION: &str = ".key";
@@ -113,7 +114,7 @@ fn read(path: &Path) -> Result<Secret> {
     })
 }
 
-/// Refuses to write a filter where a secret is, whatever that is called here.
+/// Refuses to write a file where a secret is, whatever that is called here.
 pub(crate) fn must_not_be_one(output: &Path) -> Result<()> {
     if output.is_file() && read(output).is_ok() {
         bail!(
@@ -150,7 +151,7 @@ impl ForBuild {
     pub(crate) fn new(output: &Path, keyed: bool, args: &SecretArgs) -> Result<Self> {
         let path = match &args.key_file {
             None if !keyed => return Ok(Self::default()),
-            None if output == Path::new("-") => {
+            None if is_stdout(output) => {
                 bail!(
                     "--keyed: standard output has no file beside it for the secret; say where with --key-file"
                 )
@@ -160,6 +161,9 @@ impl ForBuild {
         };
         if path == output {
             bail!("{}: is both the key file and the file to write", path.display());
+        }
+        if keyed && is_stdout(&path) {
+            bail!("--key-file -: a secret is not written to standard output; name a file");
         }
         // A dangling link is there too: its target is not made in silence.
         let is_there = path.symlink_metadata().is_ok();

@@ -187,11 +187,72 @@ fn a_removable_filter_takes_eight_copies() {
     let folder = Folder::new();
     let repeated = |times: usize| "again\n".repeat(times) + &lines("", 5000);
     folder.mayhap("build -o f --removable").input(repeated(8)).run().ends(0);
-    folder.mayhap("build -o g --removable").input(repeated(9)).run().ends(2).prints("").says_only(
-        "mayhap: the key is in 8 times already, or others are that look the same, and more do not fit; insert each \
-         key once (mayhap dedup drops repeats), or use a family that counts",
-    );
+    let reason = "the key is in 8 times already, or others are that look the same, and more do not fit; insert each \
+                  key once (mayhap dedup drops repeats), or use a family that counts";
+    let refused = folder.mayhap("build -o g --removable").input(repeated(9)).run().ends(2).prints("");
+    refused.says_only(&format!("mayhap: record 9: {reason}"));
+    folder.write("keys", format!("{}again\n", repeated(8)));
+    let refused = folder.mayhap("build -o g --removable keys").run().ends(2).prints("");
+    refused.says_only(&format!("mayhap: keys: line 5009: {reason}"));
+    folder.write("first", "a\n");
+    let refused = folder.mayhap("build -o g --removable -n 9000 first keys").run().ends(2).prints("");
+    refused.says_only(&format!("mayhap: keys: line 5009: {reason}"));
     assert!(!folder.path("g").exists());
+    folder
+        .mayhap("add f")
+        .input("x\nagain\n")
+        .run()
+        .ends(2)
+        .says_only(&format!("mayhap: f: record 2: {reason}"));
+}
+
+/// "Build a larger one" was the advice, and a larger one could not help.
+#[test]
+fn a_removable_filter_that_repeats_have_filled_says_so() {
+    let folder = Folder::new();
+    let repeated: String = (0..10).map(|key| format!("{key}\n").repeat(9)).collect();
+    folder.write("keys", &repeated);
+    for (source, place) in [("keys", "mayhap: keys: line "), ("-", "mayhap: ")] {
+        for size in ["", "-n 1000", "-n 100000"] {
+            let call = folder.mayhap(&format!("build --removable -o f {size} {source}")).input(&repeated);
+            let done = call.run().ends(2).prints("").says(place).says(" 8 times");
+            assert!(!done.err.contains("larger"), "{}", done.err);
+            done.says("insert each key once (mayhap dedup drops repeats), or use a family that counts");
+        }
+    }
+    // Different keys that are too many do want a larger one.
+    let done = folder.mayhap("build --removable -n 100 -o f").input(lines("", 500)).run().ends(2);
+    done.says("the filter is full: ").says("build a larger one");
+}
+
+#[test]
+fn options_that_mean_nothing_together_are_refused() {
+    let folder = Folder::new();
+    let call = |line: &str| folder.mayhap(line).input("a\n").run().ends(2).prints("");
+    call("build --exact -p 1% -o f").says_only(
+        "mayhap: --exact and -p: an exact set has no false positives, so that there is no rate to choose; leave one of \
+         them out",
+    );
+    for command in ["build -o f", "dedup", "sort"] {
+        call(&format!("{command} -z --crlf")).says("cannot be used with");
+    }
+    call("advise -n 10 --counts=0").says("the largest count");
+    assert_eq!(folder.names(), [""; 0]);
+}
+
+/// A rate of 8.8e-37% was shown.
+#[test]
+fn an_exact_set_has_no_rate() {
+    let folder = Folder::new();
+    folder
+        .mayhap("build --exact -o f")
+        .input(lines("", 3))
+        .run()
+        .ends(0)
+        .says("; exact, no false positives\n");
+    let info = folder.mayhap("info f").run().ends(0).shows("rate now      0 (exact)\n");
+    info.shows("at capacity   0 (exact)\n");
+    folder.mayhap("merge -o g f f").run().ends(0).says("false-positive rate now 0 (exact)\n");
 }
 
 #[test]

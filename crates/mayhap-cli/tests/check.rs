@@ -306,3 +306,18 @@ fn a_report_at_the_end_on_request() {
     done.says("warning: g: not verified: files of this format have no checksum").says(r#""verified":false"#);
     folder.mayhap("check g").input(input).run().ends(0).stays_quiet();
 }
+
+/// The bytes of the second filter were taken for records.
+#[test]
+fn several_filters_without_which_are_refused() {
+    let folder = Folder::new();
+    folder.write("keys", "a\n");
+    folder.mayhap("build -o f keys").run().ends(0);
+    folder.mayhap("build -o g keys").run().ends(0);
+    folder.mayhap("build --to guava -o h keys").run().ends(0);
+    for (rest, named) in [("g keys", "g"), ("keys g", "g"), ("h keys", "h"), ("g --key a", "g")] {
+        let done = folder.mayhap(&format!("check f {rest}")).run().ends(2).prints("");
+        done.says_only(&format!("mayhap: {named} is a filter; add --which to ask several"));
+    }
+    folder.mayhap("check --which f g keys").run().ends(0).prints("f,g\ta\n");
+}

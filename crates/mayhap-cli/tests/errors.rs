@@ -65,10 +65,11 @@ fn messages_name_the_file_and_what_is_wrong() {
     newer[4] = 9;
     folder.write("newer", newer);
     let absent = "No such file or directory (os error 2)";
-    let cases: [(&str, String); 8] = [
+    let cases: [(&str, String); 9] = [
         ("info absent", format!("absent: cannot open: {absent}")),
         ("check f absent", format!("absent: cannot open: {absent}")),
-        ("info empty", "empty: truncated: magic takes 4 bytes, 0 are there".into()),
+        ("info empty", "empty: an empty file is no filter".into()),
+        ("check empty text", "empty: an empty file is no filter".into()),
         ("info text", "text: not a mayhap file: it starts with \"hell\" instead of \"MYHP\"; if another program wrote it, name its format with --format".into()),
         ("info truncated", "truncated: truncated: payload takes 8 bytes, 7 are there".into()),
         ("info longer", "longer: 4 bytes follow the end of the filter".into()),

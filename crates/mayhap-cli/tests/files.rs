@@ -147,6 +147,19 @@ fn a_full_disk_is_an_error_of_the_file() {
     }
 }
 
+/// "It holds about 200,000 keys" was said of a file that was not changed.
+#[test]
+fn keys_that_could_not_be_written_are_not_said_to_be_in() {
+    let folder = Folder::new();
+    folder.write("keys", lines("", 20_000));
+    folder.mayhap("build -n 10k -p 1e-9 -o f").input("a\n").run().ends(0);
+    folder.mayhap("build -n 10k -p 1e-9 -o g").input("a\n").run().ends(0);
+    let done = folder.sh("ulimit -f 10; exec \"$MAYHAP\" add f keys").run().ends(2);
+    assert!(!done.err.contains("holds"), "{}", done.err);
+    assert!(folder.read("f") == folder.read("g"));
+    folder.mayhap("add f keys").run().ends(0).says("20,000 keys added").says("warning: it holds about");
+}
+
 /// The limit on the size of files stands for a full disk: the write fails in the middle.
 #[test]
 fn a_write_that_fails_in_the_middle_leaves_the_old_file_and_nothing_else() {

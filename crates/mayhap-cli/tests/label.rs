@@ -94,10 +94,11 @@ fn labels_that_cannot_be_are_refused_before_anything_is_written() {
             "the family spatial takes keys with labels only; give them with --label NAME=FILE",
         ),
     ];
-    folder.write("g", "old");
+    folder.mayhap("build -o g").input("old\n").run().ends(0);
+    let old = folder.read("g");
     for (arguments, text) in cases {
         folder.mayhap(&format!("build -o g {arguments}")).input("").run().ends(2).prints("").says(text);
-        assert_eq!(folder.read("g"), b"old", "{arguments}");
+        assert_eq!(folder.read("g"), old, "{arguments}");
     }
     folder
         .mayhap("build -o g --family bloom --label a=quiet")

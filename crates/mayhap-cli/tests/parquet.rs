@@ -197,3 +197,20 @@ fn damaged_parquet_files_never_panic() {
         }
     }
 }
+
+/// The author of a file chooses the names of its columns, and could have chosen what the terminal does.
+#[test]
+fn names_of_columns_are_escaped() {
+    let folder = Folder::new();
+    let mut file = of_row_groups(1, 10);
+    for start in 0..file.len() - 7 {
+        if &file[start..start + 7] == b"measure" {
+            file[start..start + 7].copy_from_slice(b"\x1b]0;me\x07");
+        }
+    }
+    folder.write("file", file);
+    for arguments in ["info file", "check file --column nope --key a"] {
+        let done = folder.mayhap(arguments).run().ends(2).prints("").says("name, id, \\u{1b}]0;me\\u{7}");
+        assert!(!done.err.contains(['\u{1b}', '\u{7}']), "{}", done.err);
+    }
+}

@@ -63,6 +63,16 @@ pub enum Limit {
         /// How often that is.
         most: u64,
     },
+    /// There is no room for the key, although the filter is not full: keys that were inserted several times take the slots
+    /// that it may have.
+    Repeats {
+        /// How often a key can be in, where others leave it the room.
+        most: u64,
+        /// The slots that are taken.
+        used: u64,
+        /// The slots that there are.
+        slots: u64,
+    },
     /// The filter has no such area.
     Area {
         /// The area that the key was to be in.
@@ -108,6 +118,12 @@ impl fmt::Display for Full {
                 f,
                 "the key is in {most} times already, or others are that look the same, and more do not fit; insert \
                  each key once (mayhap dedup drops repeats), or use a family that counts"
+            ),
+            Limit::Repeats { most, used, slots } => write!(
+                f,
+                "there is no room for this key, although only {used} of {slots} slots are taken: keys that were inserted \
+                 several times take the slots that it may have, and a key can be in at most {most} times; insert each key \
+                 once (mayhap dedup drops repeats), or use a family that counts"
             ),
             Limit::Area { area, areas } => write!(
                 f,

@@ -164,6 +164,12 @@ fn a_full_filter_says_what_to_do() {
          (mayhap dedup drops repeats), or use a family that counts",
     );
     says(
+        full(Limit::Repeats { most: 8, used: 60, slots: 120 }),
+        "there is no room for this key, although only 60 of 120 slots are taken: keys that were inserted several times \
+         take the slots that it may have, and a key can be in at most 8 times; insert each key once (mayhap dedup drops \
+         repeats), or use a family that counts",
+    );
+    says(
         full(Limit::Layers { most: 1024 }),
         "the filter is full: it has grown to 1024 layers, which is the limit; build one with a larger capacity, or that \
          grows faster",

@@ -11,7 +11,7 @@ use mayhap_store::{Check, Spool};
 
 use crate::YES;
 use crate::args::{Common, KeyArgs, OpenArgs};
-use crate::cmd::build::{hash_all, insert_all, warn_if_over_capacity};
+use crate::cmd::build::{hash_all, insert_spooled, warn_if_over_capacity};
 use crate::formats::{FileFormat, reading, update_file};
 use crate::input::{Buffer, Inputs};
 use crate::keys::{Kind, Selector, is_asked_by_keys};
@@ -211,14 +211,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let change = |filter: &mut dyn AnyFilter| {
         still_takes_keys(filter, hashing, rules.as_ref())?;
         let new = match keys {
-            ReadyKeys::Digests(spool) => {
-                let mut new = 0;
-                spool.drain(|digests| {
-                    new += insert_all(filter, digests)?;
-                    anyhow::Ok(())
-                })?;
-                new
-            }
+            ReadyKeys::Digests(spool) => insert_spooled(filter, spool)?,
             ReadyKeys::Files { inputs, selector, .. } => insert_files(filter, &inputs, &selector, common)?,
         };
         if let (Some((_, after)), Some(found)) = (rules, filter.key_rules())
@@ -226,11 +219,10 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         {
             filter.set_key_rules(KeyRules { spelling, ..found.clone() });
         }
-        warn_if_over_capacity(common, filter);
-        Ok(new)
+        Ok((new, filter.report()))
     };
     common.say_if_locked(path);
-    let new = update_file(path, format, &reading, secret_of(hashing).as_ref(), change)?;
+    let (new, report) = update_file(path, format, &reading, secret_of(hashing).as_ref(), change)?;
     let keys = count;
     common.say(format_args!(
         "{}: {} keys added, {} of them were new",
@@ -238,5 +230,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         report::grouped(keys),
         report::grouped(new),
     ));
+    // Only now is it true: the disk may have been full.
+    warn_if_over_capacity(common, &report);
     Ok(YES)
 }

@@ -4,7 +4,8 @@ use std::io::Write;
 
 use anyhow::Result;
 use mayhap::advise::{Advice, Beyond, Choice, First, Needs};
-use mayhap::{CountingRule, Layout, advise, math};
+use mayhap::family::Make;
+use mayhap::{CountingRule, Hashing, Layout, advise, math};
 use serde_json::{Value, json};
 
 use crate::{YES, numbers, report};
@@ -54,9 +55,8 @@ pub(crate) struct Args {
     #[arg(long = "static")]
     static_: bool,
     /// The question is how often a key came; N is the highest count, if it is known
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "0",
-        value_parser = numbers::count)]
-    counts: Option<u64>,
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, value_parser = numbers::count)]
+    counts: Option<Option<u64>>,
     /// There are so many sets, and the question is which of them a key is in
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     sets: Option<u32>,
@@ -100,8 +100,8 @@ impl Args {
         number(self.window, Needs::with_window);
         number(self.exceptions, Needs::with_exceptions);
         match self.counts {
-            Some(0) => needs = needs.counted(),
-            Some(count) => needs = needs.with_max_count(count),
+            Some(None) => needs = needs.counted(),
+            Some(Some(count)) => needs = needs.with_max_count(count),
             None => {}
         }
         if let Some(fpr) = self.fpr {
@@ -164,7 +164,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         pairs.push(("half more", choice.beyond.to_string()));
     }
     pairs.push(("guarantee", choice.guarantee.text().to_string()));
-    pairs.push(("build it", command(args, choice)));
+    pairs.push(("build it", command(args, choice).unwrap_or_else(|| ONLY_IN_RUST.into())));
     for other in runners_up {
         let (plan, bytes) = (&other.choice.plan, report::bytes(other.choice.bytes));
         let name = report::family(other.choice.family.name, other.choice.spec.layout());
@@ -196,19 +196,30 @@ fn as_json(args: &Args, choice: &Choice) -> Value {
     })
 }
 
-/// The command that builds it; its files are the user's.
-fn command(args: &Args, choice: &Choice) -> String {
+/// A filter of two sets is built by no command.
+const ONLY_IN_RUST: &str =
+    "in Rust, by ShiftingAssociation::of_sets; the command does not build filters of two sets";
+
+/// The command that builds it, if there is one; its files are the user's.
+fn command(args: &Args, choice: &Choice) -> Option<String> {
     let (spec, family) = (&choice.spec, choice.family.name);
+    if matches!(choice.family.make, Make::OfTwo(_)) {
+        return None;
+    }
+    let is_universe = matches!(choice.family.make, Make::Within(_));
     let mut line = format!("mayhap build --family {family}");
     let mut add = |text: String| {
         line.push(' ');
         line.push_str(&text);
     };
-    if let Some(capacity) = spec.capacity().filter(|_| args.universe.is_none()) {
+    // What does not grow is made for the keys that there are, if nobody has said how many.
+    let is_number_known = [args.capacity, args.about, args.window].iter().any(Option::is_some);
+    let is_sized = !is_universe && (is_number_known || choice.can.grows || choice.can.exact);
+    if let Some(capacity) = spec.capacity().filter(|_| is_sized) {
         add(format!("-n {capacity}"));
     }
     if let Some(fpr) = spec.fpr().filter(|_| !choice.can.exact) {
-        add(format!("-p {}", report::short(fpr)));
+        add(format!("-p {}", all_digits(fpr)));
     }
     if let Some(bits) = spec.bits() {
         add(format!("--bits {bits}"));
@@ -228,18 +239,25 @@ fn command(args: &Args, choice: &Choice) -> String {
     if args.integers.is_some() {
         add("--as u64".into());
     }
-    if args.hostile_inserts || args.hostile_queries {
+    let is_hashed = spec.hashing() != Hashing::Integer;
+    if (args.hostile_inserts || args.hostile_queries) && is_hashed {
         add("--keyed".into());
     }
-    if args.exceptions.is_some() && !choice.can.exact {
+    // All others of a universe are answered no, exceptions among them.
+    if is_universe {
+        add("--universe OTHERS".into());
+    } else if args.exceptions.is_some() && !choice.can.exact {
         add("--allow OTHERS".into());
     }
-    if args.universe.is_some() {
-        add("--universe OTHERS".into());
+    if choice.can.labels {
+        add("-o FILTER --label NAME=KEYS --label NAME=KEYS ...".into());
+    } else {
+        add("-o FILTER KEYS".into());
     }
-    match args.sets {
-        Some(_) => add("-o FILTER --label NAME=KEYS --label NAME=KEYS ...".into()),
-        None => add("-o FILTER KEYS".into()),
-    }
-    line
+    Some(line)
+}
+
+/// A rate as it is: a little below what the family reaches would be refused.
+fn all_digits(rate: f64) -> String {
+    if rate < 1e-4 { format!("{rate:e}") } else { rate.to_string() }
 }

@@ -6,12 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
+use mayhap::family::Guarantee;
 use mayhap::family::Make;
 use mayhap::interop::{Format, HashRule, Making};
 use mayhap::registry::FAMILIES;
 use mayhap::spec::{DEFAULT_FPR, EXPANDING_CAPACITY};
 use mayhap::wire::Summing;
-use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Insertion, Layout, Spec, SpecError, family};
+use mayhap::{
+    AnyFilter, CountingRule, Digest, Family, Full, Hashing, Insertion, Layout, Limit, Report, Spec,
+    SpecError, family,
+};
 use mayhap_store::Spool;
 use serde_json::{Value, json};
 
@@ -25,6 +29,7 @@ use crate::input::{Buffer, Inputs};
 use crate::keys::{Kind, Selector};
 use crate::known_keys;
 use crate::numbers;
+use crate::output::{Target, is_stdout};
 use crate::report;
 use crate::secret::{ForBuild, SecretArgs};
 use crate::spelling::warn_of_loss;
@@ -41,6 +46,9 @@ pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Replace the output even if it is a file that is not a filter. A key file is never replaced
+    #[arg(long)]
+    force: bool,
     /// Files with keys, one a line; none or - is standard input
     files: Vec<PathBuf>,
     /// Make it for so many keys [default: as many as there are]
@@ -234,6 +242,10 @@ enum Choice {
 }
 
 impl Args {
+    fn target(&self) -> Target<'_> {
+        Target { path: &self.output, force: self.force }
+    }
+
     fn choice(&self) -> Choice {
         match self.family {
             Some(family) => Choice::Family(family),
@@ -327,7 +339,9 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let secret = ForBuild::new(&args.output, args.keyed, &args.secret)?;
     let mut args = args.clone();
     args.hashing = secret.hashing().unwrap_or(Hashing::Xxh3 { seed: args.seed });
-    args.keys.numbered = args.allow.is_some();
+    // Messages name their lines: of exceptions, and of a key that is in too often.
+    args.keys.numbered =
+        args.allow.is_some() || matches!(args.choice(), Choice::Family(family) if takes_few_copies(family));
     build(&args, &secret, common)
 }
 
@@ -381,6 +395,8 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
     check_kind(&args.output, &*probe, &args.keys)?;
     let selector = args.keys.selector_for(&*probe);
     drop(probe);
+    let to = args.to.unwrap_or(FileFormat::Mayhap);
+    args.target().must_take(to)?;
     let mut inputs = args.keys.inputs(&args.files);
     let keys = match args.capacity {
         Some(_) => 0,
@@ -391,10 +407,9 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
     };
     let mut filter = format.make(&making(keys))?;
     insert_files(&mut *filter, &inputs, &selector, common)?;
-    let to = args.to.unwrap_or(FileFormat::Mayhap);
     let filter = args.keys.describe(filter);
     common.say_if_locked(&args.output);
-    write_as(to, &args.output, &*filter, Summing::Payload)?;
+    write_as(to, args.target(), &*filter, Summing::Payload)?;
     if to != FileFormat::Mayhap {
         warn_of_loss(common, &args.output, to.name(), &*filter);
     }
@@ -409,6 +424,12 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     let files = files.chain(&args.universe).chain(&args.allow);
     if let Some(path) = files.into_iter().find(|path| is_same_file(path, &args.output)) {
         return Err(anyhow!("{}: is both a file with keys and the file to write", path.display()));
+    }
+    if args.exact && args.fpr.is_some() {
+        return Err(anyhow!(
+            "--exact and -p: an exact set has no false positives, so that there is no rate to choose; leave one of them \
+             out"
+        ));
     }
     if args.removable && args.counting_rule == Some(CountingRule::MinimalIncrease) {
         return Err(anyhow!(
@@ -439,6 +460,7 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
             plan => drop(plan?),
         }
     }
+    args.target().must_take(FileFormat::Mayhap)?;
     let allowed = read_allowed(args, common)?;
     selector.allowed = allowed.clone();
     let filter = match args.choice() {
@@ -524,7 +546,7 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     };
     let filter = args.keys.describe(filter);
     common.say_if_locked(&args.output);
-    secret.save(|| write(&args.output, &*filter, Summing::Payload))?;
+    secret.save(|| write(args.target(), &*filter, Summing::Payload))?;
     if args.grow {
         let doublings = filter.doublings().map_or(0, |doublings| doublings.made);
         common.say(format_args!("--grow: the family {}, doubled {doublings} times", filter.family().name));
@@ -574,6 +596,11 @@ fn is_of_integers(family: &Family) -> bool {
 /// Whether a family is made for keys that come often, so that its size follows from the different ones.
 fn is_for_repeats(family: &Family) -> bool {
     family == &mayhap::filters::spectral::FAMILY
+}
+
+/// Whether a family refuses a key that is in too often.
+fn takes_few_copies(family: &Family) -> bool {
+    family == &mayhap::filters::cuckoo::FAMILY
 }
 
 /// About how many different keys there are in plain files.
@@ -721,8 +748,8 @@ fn need_doubling(choice: &Choice) -> Result<()> {
 
 /// Prints a report as JSON; to standard error if the filter itself is on standard output.
 pub(crate) fn print_beside(output: &Path, value: &Value) -> Result<()> {
-    if output == Path::new("-") {
-        report::note(value);
+    if is_stdout(output) {
+        report::note_json(value);
     } else {
         report::print_json(value)?;
     }
@@ -753,7 +780,8 @@ fn in_one_pass(
     while let Some(chunk) = chunks.next(buffer)? {
         progress.advance(chunk.bytes.len());
         selector.digests(&chunk, filter.hashing(), &mut digests)?;
-        insert_all(&mut *filter, &digests)?;
+        insert_all(&mut *filter, &digests)
+            .map_err(|error| at_repeat(error, |index| chunk.place(index as usize)))?;
         buffer = chunk.bytes;
     }
     Ok(filter)
@@ -773,6 +801,30 @@ pub(crate) fn insert_all(filter: &mut dyn AnyFilter, digests: &[Digest]) -> Resu
     let mut outcomes = Vec::with_capacity(digests.len());
     insert.insert_batch(digests, &mut outcomes)?;
     Ok(outcomes.iter().filter(|&&outcome| outcome == Insertion::New).count() as u64)
+}
+
+/// Adds the place of a key to an error that says that it, or others that share its slots, is in too often. The place is told by
+/// the key's number in its batch.
+pub(crate) fn at_repeat(error: anyhow::Error, place: impl FnOnce(u64) -> String) -> anyhow::Error {
+    match error.downcast_ref() {
+        Some(Full { limit: Limit::Copies { .. } | Limit::Repeats { .. }, inserted }) => {
+            let place = place(*inserted);
+            error.context(place)
+        }
+        _ => error,
+    }
+}
+
+/// Inserts digests that were put aside, in the order of their records; how many were new.
+pub(crate) fn insert_spooled(filter: &mut dyn AnyFilter, spool: Spool) -> Result<u64> {
+    let (mut before, mut new) = (0, 0);
+    spool.drain(|digests| {
+        new += insert_all(filter, digests)
+            .map_err(|error| at_repeat(error, |index| format!("record {}", before + index + 1)))?;
+        before += digests.len() as u64;
+        anyhow::Ok(())
+    })?;
+    Ok(new)
 }
 
 /// The digests of all keys, in order.
@@ -843,7 +895,7 @@ fn count_all(spool: Spool) -> Result<HashMap<Digest, u64>> {
 
 fn from_spool(spec: &Spec, family: &'static Family, spool: Spool) -> Result<Box<dyn AnyFilter>> {
     let mut filter = empty(spec, family)?;
-    spool.drain(|digests| insert_all(&mut *filter, digests).map(drop))?;
+    insert_spooled(&mut *filter, spool)?;
     Ok(filter)
 }
 
@@ -906,12 +958,15 @@ fn describe(
     let probes = report.probes.map_or(String::new(), |probes| format!(", {probes} probes"));
     let keys = report::grouped(report.inserted.unwrap_or(0));
     common.say(format_args!(
-        "{}: {}{} with {keys} keys in {}{probes}; false-positive rate now {}",
+        "{}: {}{} with {keys} keys in {}{probes}; {}",
         args.output.display(),
         report::kind(filter),
         filter.rule().map_or(String::new(), |rule| format!(" by the rules of {rule}")),
         report::bytes(size),
-        report::rate(report.fpr_now),
+        match report.guarantee {
+            Guarantee::Exact => "exact, no false positives".to_string(),
+            _ => format!("false-positive rate now {}", report::rate(report.fpr_now)),
+        },
     ));
     if let Some((id, path)) = secret {
         common.say(format_args!(
@@ -919,7 +974,7 @@ fn describe(
             path.display(),
         ));
     }
-    warn_if_over_capacity(common, filter);
+    warn_if_over_capacity(common, &report);
     if let Some(saturated) = filter.counters().map(|c| c.saturated).filter(|&saturated| saturated > 0) {
         common.say(format_args!(
             "warning: {} of its counters are saturated and stay so: their keys cannot be removed, and their counts are \
@@ -931,8 +986,7 @@ fn describe(
 }
 
 /// A filter that holds more than it was made for errs more often than was asked: its user must know.
-pub(crate) fn warn_if_over_capacity(common: &Common, filter: &dyn AnyFilter) {
-    let report = filter.report();
+pub(crate) fn warn_if_over_capacity(common: &Common, report: &Report) {
     if report.over_capacity() {
         let held = report.estimated_len.map_or("more keys than can be told".into(), |len| {
             format!("about {} keys", report::grouped(len.round() as u64))

@@ -7,9 +7,9 @@ use anyhow::{Context, Result};
 use mayhap::registry::FAMILIES;
 use mayhap::{Family, Layout, Plan, Spec, SpecError, math};
 use mayhap_eval::{Axis, BITMAP_BITS_PER_KEY, Chart, Scale, Series};
-use mayhap_store::write_bytes;
 use serde_json::json;
 
+use crate::output::{is_stdout, write_picture};
 use crate::{YES, numbers, report};
 
 /// Size a filter: give any two or three of -n, -p, --bits and --probes, get the rest
@@ -42,9 +42,13 @@ pub(crate) struct Args {
     /// Keys of so many bytes, for the size of a hash set of the keys themselves
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(0..=1 << 30), default_value = "50")]
     key_bytes: u64,
-    /// Draw bits per key against the rate, for all families and the bound, into this file (SVG)
+    /// Draw bits per key against the rate, for all families and the bound, into this file (SVG); - is standard output, where
+    /// the table is then left out, and --json goes to standard error
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
+    /// Replace the file of --plot even if it is not an SVG image. A key file is never replaced
+    #[arg(long, requires = "plot")]
+    force: bool,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -84,8 +88,9 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         }
     }
     let baselines = baselines(sized.capacity, args.key_bytes);
+    let is_picture_printed = args.plot.as_deref().is_some_and(is_stdout);
     if let Some(path) = &args.plot {
-        write_bytes(path, plot(sized.capacity)?.as_bytes())?;
+        write_picture(path, &plot(sized.capacity)?, args.force)?;
     }
 
     if args.json {
@@ -97,10 +102,17 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
                 json!({ "name": row.name, "bytes": row.bytes, "bits_per_key": bits_per_key, "fpr": row.fpr })
             })
             .collect();
-        report::print_json(&json!({
+        let value = json!({
             "families": families, "baselines": baselines,
             "some_collision": math::some_collision(sized.bits, sized.capacity),
-        }))?;
+        });
+        match is_picture_printed {
+            true => report::note_json(&value),
+            false => report::print_json(&value)?,
+        }
+        return Ok(YES);
+    }
+    if is_picture_printed {
         return Ok(YES);
     }
     let bytes = sized.bits.div_ceil(8);

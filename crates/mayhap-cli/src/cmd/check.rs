@@ -1,5 +1,6 @@
 //! `mayhap check`: grep for keys.
 
+use std::borrow::Cow;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -57,6 +58,11 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// Whether it prints records, and not only what it found.
+    pub(crate) fn prints_records(&self) -> bool {
+        !self.count && !self.quick
+    }
+
     /// The filter files, and the files with records.
     fn split(&self) -> Result<(Vec<&Path>, &[PathBuf])> {
         let more = if self.which { self.files.iter().take_while(|path| is_filter(path)).count() } else { 0 };
@@ -66,6 +72,9 @@ impl Args {
                 "{}: a filter file behind files with records; give all filter files first",
                 path.display()
             );
+        }
+        if let Some(path) = files.iter().find(|path| !self.which && is_filter(path)) {
+            anyhow::bail!("{} is a filter; add --which to ask several", path.display());
         }
         if let Some(path) = files.first().filter(|_| !self.key.is_empty()) {
             anyhow::bail!(
@@ -93,7 +102,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         filters.push(Asked { filter: opened.filter, keys });
         checked.push(opened.checked);
     }
-    let names = paths.iter().map(|path| path.as_os_str().as_encoded_bytes()).collect();
+    let names = paths.iter().map(|path| report::printed_name(path.as_os_str())).collect();
     let out = BufWriter::with_capacity(1 << 16, report::stdout());
     let mut printer = Printer { args, names, out, tally: Tally::default() };
     if args.key.is_empty() {
@@ -197,7 +206,7 @@ impl<'a> Digests<'a> {
 struct Printer<'a> {
     args: &'a Args,
     /// The names of the filter files.
-    names: Vec<&'a [u8]>,
+    names: Vec<Cow<'a, [u8]>>,
     out: BufWriter<report::Stdout>,
     tally: Tally,
 }

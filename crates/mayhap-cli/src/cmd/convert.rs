@@ -10,6 +10,7 @@ use crate::args::{Common, OpenArgs};
 use crate::cmd::build::{is_same_file, print_beside};
 use crate::formats::{self, FileFormat, write_as};
 use crate::keys::Kind;
+use crate::output::Target;
 use crate::spelling::warn_of_loss;
 use crate::{YES, report};
 
@@ -27,6 +28,9 @@ pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Replace the output even if it is a file that is not a filter. A key file is never replaced
+    #[arg(long)]
+    force: bool,
     /// The format to write: mayhap, guava, go, go-json, go-gob, dcso (in gzip if OUTPUT ends in .gz), spark, redisbloom,
     /// redisbloom-cuckoo, bloomfilter-crate, sbbf, rbloom, roaring
     #[arg(long, value_name = "NAME", value_parser = formats::writable)]
@@ -68,7 +72,8 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         anyhow::bail!("{}: is a mayhap file already", path.display());
     }
     common.say_if_locked(&args.output);
-    write_as(args.to, &args.output, &*filter, summing).map_err(|e| {
+    let target = Target { path: &args.output, force: args.force };
+    write_as(args.to, target, &*filter, summing).map_err(|e| {
         match e.is::<mayhap::interop::ConvertError>() {
             true => e.context(path.display().to_string()),
             false => e,
@@ -91,7 +96,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             args.output.display(),
             from.name(),
             report::bytes(report.bits.div_ceil(8)),
-            report::rate(report.fpr_now),
+            report::rate_now(&report),
         ));
     }
     Ok(YES)

@@ -595,7 +595,7 @@ fn tell(args: &Args, counts: &Counts, memory: &Memory, warnings: &[String], seco
     let format = args.stats.or((!args.prints()).then_some(StatsFormat::Text));
     match format {
         None => {}
-        Some(StatsFormat::Json) => report::note(json!({
+        Some(StatsFormat::Json) => report::note_json(&json!({
             "read": read, "printed": printed, "dropped": read - printed,
             "expected_wrongly_dropped": wrongly, "fpr_now": fpr, "fill": fill, "layers": layers,
             "memory_bytes": bytes, "seconds": seconds, "records_per_second": per_second,

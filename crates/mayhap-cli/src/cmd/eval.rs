@@ -12,11 +12,11 @@ use mayhap_eval::{
     Absent, Baseline, Candidate, Data, HASH_FUNCTIONS, HASHED_KEYS, Impossible, NoChart, PAPERS, Paper, Runs,
     SplitMix64, TIMED_BYTES, Task, baselines,
 };
-use mayhap_store::write_bytes;
 use serde_json::{Value, json};
 
 use crate::args::Common;
 use crate::cmd::build::family_name;
+use crate::output::{is_stdout, must_take_picture, write_picture};
 use crate::{YES, numbers, report};
 
 /// Measure families with keys of your choice: the rate against the predicted one, times, bits per key
@@ -56,6 +56,9 @@ pub(crate) struct Args {
     /// Write pictures into this folder (SVG): bits against rate, rate against keys, time against keys, time against load
     #[arg(long, value_name = "DIR", conflicts_with_all = ["suite", "hashes"])]
     plot: Option<PathBuf>,
+    /// Replace files of --plot even if they are not SVG images
+    #[arg(long, requires = "plot")]
+    force: bool,
     /// Compare hash functions instead: how fast they are, and the rate that a Bloom filter has with each
     #[arg(long, conflicts_with = "suite")]
     hashes: bool,
@@ -166,7 +169,15 @@ fn families(args: &Args, common: &Common) -> Result<u8> {
         "-n {keys} was asked for; zipf draws from four times as many integers, which are held, and the limit is {MOST_ZIPF}"
     );
     if let Some(folder) = &args.plot {
+        ensure!(
+            !is_stdout(folder),
+            "--plot -: there are several pictures, which do not fit on standard output; name a folder"
+        );
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        // Before the experiments, which take long.
+        for name in PICTURES {
+            must_take_picture(&folder.join(name), args.force)?;
+        }
     }
     let with_baselines = args.family.iter().any(|choice| matches!(choice, FamilyChoice::All));
     let candidates: Vec<Candidate> = args
@@ -382,6 +393,10 @@ fn baseline_json(data: Data, distinct: u64, row: &Baseline) -> Value {
     })
 }
 
+/// The files of the pictures.
+const PICTURES: [&str; 4] =
+    ["bits-against-rate.svg", "rate-against-keys.svg", "time-against-keys.svg", "time-against-load.svg"];
+
 /// Pictures of the experiments that are best seen.
 fn plots(folder: &Path, keys: u64, args: &Args, common: &Common) -> Result<()> {
     let progress = common.progress_of_any_keys("drawing");
@@ -389,18 +404,18 @@ fn plots(folder: &Path, keys: u64, args: &Args, common: &Common) -> Result<()> {
     let (seed, fpr) = (args.seed, args.fpr);
     let charts = [
         // All families at eight rates, which need not be as many keys.
-        ("bits-against-rate.svg", mayhap_eval::bits_against_rate(keys.min(100_000), seed, &advance)),
-        ("rate-against-keys.svg", mayhap_eval::rate_against_keys(keys, fpr, seed, &advance)),
-        ("time-against-keys.svg", mayhap_eval::time_against_keys(keys, fpr, seed, &caches(), &advance)),
-        ("time-against-load.svg", mayhap_eval::insert_time_against_load(keys, fpr, seed, &advance)),
+        mayhap_eval::bits_against_rate(keys.min(100_000), seed, &advance),
+        mayhap_eval::rate_against_keys(keys, fpr, seed, &advance),
+        mayhap_eval::time_against_keys(keys, fpr, seed, &caches(), &advance),
+        mayhap_eval::insert_time_against_load(keys, fpr, seed, &advance),
     ];
     drop(progress);
     let mut drawn = 0;
-    for (name, chart) in &charts {
+    for (name, chart) in PICTURES.into_iter().zip(&charts) {
         let path = folder.join(name);
         match chart.to_svg() {
             Ok(svg) => {
-                write_bytes(&path, svg.as_bytes())?;
+                write_picture(&path, &svg, args.force)?;
                 drawn += 1;
             }
             // So few keys, or so low a rate, that nothing was to be seen.

@@ -10,6 +10,7 @@ use crate::args::{Common, OpenArgs};
 use crate::cmd::add::need;
 use crate::cmd::build::print_beside;
 use crate::formats::write_as;
+use crate::output::Target;
 use crate::{YES, numbers, report};
 
 /// Shrink a filter file that was made too large to the wanted false-positive rate
@@ -26,6 +27,9 @@ pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Replace the output even if it is a file that is not a filter. A key file is never replaced
+    #[arg(long)]
+    force: bool,
     /// The filter file
     filter: PathBuf,
     /// Print the result as JSON
@@ -44,7 +48,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let folded = filter.as_fold().ok_or(filter.unsupported("fold"))?.fold_to(args.fpr);
     let folded = folded.map_err(|e| anyhow!("{}: {}", path.display(), explain(e)))?;
     common.say_if_locked(&args.output);
-    write_as(format, &args.output, &*folded, summing)?;
+    write_as(format, Target { path: &args.output, force: args.force }, &*folded, summing)?;
     args.open.secret.remind(common, folded.hashing(), path, &args.output);
 
     let (before, after) = (filter.report(), folded.report());

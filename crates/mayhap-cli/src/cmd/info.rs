@@ -3,16 +3,18 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use mayhap::family::{AreaReport, AreasReport, CounterReport, LayerReport};
 use mayhap::key_rules::{Cut, JsonKeys};
 use mayhap::math::AreaRates;
 use mayhap::wire::{Header, Summing};
 use mayhap::{AnyFilter, CountingRule, Doublings, KeyRules, Layout};
-use mayhap_store::{Access, Check, Checked, open_checked, open_sealed, write_bytes};
+use mayhap_store::{Access, Check, Checked, open_checked, open_sealed};
 use serde_json::{Value, json};
 
+use crate::cmd::build::is_same_file;
 use crate::formats::{FileFormat, FormatArgs};
+use crate::output::{is_stdout, write_picture};
 use crate::secret::SecretArgs;
 use crate::spelling::described;
 use crate::{YES, report};
@@ -28,9 +30,13 @@ pub(crate) struct Args {
     /// Read the whole file and compare its checksum
     #[arg(long)]
     verify: bool,
-    /// Draw the share of set bits in each part of the filter, from its start to its end, into this file (SVG)
+    /// Draw the share of set bits in each part of the filter, from its start to its end, into this file (SVG); - is standard
+    /// output, where the report is then left out, and --json goes to standard error
     #[arg(long, value_name = "FILE")]
     heatmap: Option<PathBuf>,
+    /// Replace the file of --heatmap even if it is not an SVG image. The filter and a key file are never replaced
+    #[arg(long, requires = "heatmap")]
+    force: bool,
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -53,8 +59,12 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         _ => args.format.open_foreign(path, format, access, None)?,
     };
     let (filter, checked) = (&*opened.filter, opened.checked);
-    if let Some(path) = &args.heatmap {
-        write_bytes(path, heatmap(filter, &args.filter.to_string_lossy()).as_bytes())?;
+    let is_picture_printed = args.heatmap.as_deref().is_some_and(is_stdout);
+    if let Some(picture) = &args.heatmap {
+        if is_same_file(path, picture) {
+            bail!("{}: is the filter; draw it into another file", picture.display());
+        }
+        write_picture(picture, &heatmap(filter, &args.filter.to_string_lossy()), args.force)?;
     }
     let report = filter.report();
     let is_ours = format == FileFormat::Mayhap;
@@ -134,7 +144,13 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             });
             value["state"] = (*is_state).into();
         }
-        report::print_json(&value)?;
+        match is_picture_printed {
+            true => report::note_json(&value),
+            false => report::print_json(&value)?,
+        }
+        return Ok(YES);
+    }
+    if is_picture_printed {
         return Ok(YES);
     }
     let unknown = || "unknown".to_string();
@@ -236,7 +252,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     pairs.extend([
         ("rate asked", report::rate(report.fpr_asked)),
         ("rate now", report::rate_now(&report)),
-        ("at capacity", report::rate(report.fpr_at_capacity)),
+        ("at capacity", report::rate_at_capacity(&report)),
         ("guarantee", report.guarantee.text().to_string()),
         ("hash", hash),
         ("format", if is_ours { "mayhap, version 1".to_string() } else { format.name().to_string() }),
@@ -291,7 +307,7 @@ fn heatmap(filter: &dyn AnyFilter, name: &str) -> String {
             report::percent(share),
         ));
     }
-    let name = name.replace('&', "&amp;").replace('<', "&lt;");
+    let name = report::visible(name).replace('&', "&amp;").replace('<', "&lt;");
     let (low, fill) = (rows * SIDE + 16, report::percent(filter.report().fill));
     svg.push_str(&format!("<text x=\"4\" y=\"{low}\">{name}: fill {fill}</text>\n</svg>\n"));
     svg

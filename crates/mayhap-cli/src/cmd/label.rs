@@ -121,7 +121,7 @@ fn print(
 /// An area without a name is called by its number.
 fn print_label(filter: &dyn Label, out: &mut impl Write, area: NonZeroU16) -> io::Result<()> {
     match filter.area_name(area) {
-        Some(name) => out.write_all(name.as_bytes()),
+        Some(name) => out.write_all(report::printed(name).as_bytes()),
         None => write!(out, "{area}"),
     }
 }

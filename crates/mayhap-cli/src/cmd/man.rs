@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::CommandFactory;
 
 use crate::YES;
 use crate::args::Cli;
+use crate::output::is_stdout;
 
 /// Write manual pages to a folder
 #[derive(Debug, clap::Args)]
@@ -16,6 +17,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
+    ensure!(
+        !is_stdout(&args.folder),
+        "-: there are several pages, which do not fit on standard output; name a folder"
+    );
     clap_mangen::generate_to(Cli::command(), &args.folder)
         .with_context(|| format!("{}: cannot write manual pages", args.folder.display()))?;
     Ok(YES)

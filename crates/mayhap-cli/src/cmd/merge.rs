@@ -11,6 +11,7 @@ use crate::args::{Common, OpenArgs};
 use crate::cmd::add::need;
 use crate::cmd::build::{print_beside, warn_if_over_capacity};
 use crate::formats::{FileFormat, write_as};
+use crate::output::Target;
 use crate::spelling::{must_be_alike, warn_of_loss};
 use crate::{YES, numbers, report};
 
@@ -23,6 +24,9 @@ pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Replace the output even if it is a file that is not a filter. A key file is never replaced
+    #[arg(long)]
+    force: bool,
     /// The filter files
     #[arg(required = true, num_args = 1..)]
     filters: Vec<PathBuf>,
@@ -122,7 +126,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         );
     }
     common.say_if_locked(&args.output);
-    write_as(format, &args.output, &*result, summing)?;
+    write_as(format, Target { path: &args.output, force: args.force }, &*result, summing)?;
     if format != FileFormat::Mayhap {
         warn_of_loss(common, &args.output, format.name(), &*result);
     }
@@ -170,7 +174,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             ));
         }
         if !mixed {
-            warn_if_over_capacity(common, &*result);
+            warn_if_over_capacity(common, &report);
         } else if report.fpr_now > report.fpr_asked {
             common.say(format_args!(
                 "warning: its false-positive rate is now {}, asked was {}",

@@ -29,7 +29,8 @@
 //! the false-positive rate, it takes the fingerprint of another key, which is then denied. That is the caller's to avoid.
 //!
 //! **A key that is inserted again** takes another slot, up to 8 of them, and must be removed as often. The ninth is
-//! [`Limit::Copies`].
+//! [`Limit::Copies`]; many keys that are in several times can leave no room for another one sooner, which is
+//! [`Limit::Repeats`].
 //!
 //! **Paper** Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom*, CoNEXT 2014.
 //! **We differ** in the second bucket, a difference instead of an exclusive or, so that any even number of buckets
@@ -485,6 +486,7 @@ impl Cuckoo {
         let (capacity, slots) = (self.size.capacity, self.slots());
         let limit = match refused {
             Refused::Copies => Limit::Copies { most: MOST_COPIES },
+            Refused::Repeats => Limit::Repeats { most: MOST_COPIES, used: slots.used, slots: slots.slots },
             Refused::NoWay => Limit::Slots { capacity, used: slots.used, slots: slots.slots },
         };
         Full { limit, inserted }
@@ -898,6 +900,9 @@ fn take_all<L: Lanes, const SORTED: bool, K>(
 enum Refused {
     /// All slots of both its buckets have the very same one.
     Copies,
+    /// No way to a free slot was found in a table that has many, and the buckets on the way hold the same one again and
+    /// again.
+    Repeats,
     /// No way to a free slot was found.
     NoWay,
 }
@@ -1009,10 +1014,7 @@ impl Table<'_> {
         place: Place,
     ) -> Result<Insertion, Refused> {
         let known = is_at(buckets, self.words, place);
-        let found = self.search(buckets, place).ok_or_else(|| {
-            let copies = copies_at(buckets, self.words, place);
-            if copies == MOST_COPIES { Refused::Copies } else { Refused::NoWay }
-        })?;
+        let found = self.search(buckets, place).ok_or_else(|| self.why_not(buckets, place))?;
         let (mut step, mut free) = (found, None);
         loop {
             let way = step.checked_sub(START).map(|from| (from / SLOTS as usize, small_len(from) % SLOTS));
@@ -1027,6 +1029,22 @@ impl Table<'_> {
             self.counts.evictions += 1;
             (step, free) = (before, Some(slot));
         }
+    }
+
+    /// Why a search has come to no free slot. Different keys fill a table to far more than nine tenths before one of them
+    /// is refused; with fewer slots taken it is repeats that fill the buckets that the search came to.
+    #[cold]
+    fn why_not<L: Lanes, const SORTED: bool>(&self, buckets: &Buckets<L, SORTED>, place: Place) -> Refused {
+        if copies_at(buckets, self.words, place) == MOST_COPIES {
+            return Refused::Copies;
+        }
+        let (used, slots) = (self.used + self.counts.inserted, self.shape.buckets * u64::from(SLOTS));
+        let repeats = |&bucket: &u64| {
+            let [a, b, c, d] = buckets.slots(buckets.load(self.words, bucket));
+            a == b || a == c || a == d || b == c || b == d || c == d
+        };
+        let is_not_full = used.saturating_mul(10) < slots.saturating_mul(9);
+        if is_not_full && self.steps.iter().any(repeats) { Refused::Repeats } else { Refused::NoWay }
     }
 
     /// The step that comes to a bucket with a free slot.
