@@ -134,7 +134,7 @@ fn every_command_that_writes_removes_what_was_left_behind() {
 fn a_state_in_use_is_read_at_once() {
     let folder = Folder::new();
     folder.mayhap("build --counts -n 1000 -p 1e-9 -o s").input("old\nold\n").run().ends(0);
-    let running = Running::start(folder.mayhap("dedup --state s"), "new\n");
+    let running = Running::start(folder.mayhap("dedup --state-any --state s"), "new\n");
     folder.mayhap("check s").input("old\nnew\n").run().ends(0).prints("old\n").stays_quiet();
     folder.mayhap("check --no-mmap s").input("old\nnew\n").run().ends(0).prints("old\n").stays_quiet();
     folder.mayhap("count s").input("old\nnew\n").run().ends(0).prints("old\t2\nnew\t0\n").stays_quiet();
@@ -144,7 +144,7 @@ fn a_state_in_use_is_read_at_once() {
         let info = folder.mayhap(&format!("info --json s {options}")).run().ends(0).json();
         assert_eq!((&info["checksum"], &info["inserted"]), (&checksum.into(), &2.into()));
     }
-    folder.mayhap("dedup --dry-run --state s").input("old\nnew\n").run().ends(0).prints("new\n");
+    folder.mayhap("dedup --dry-run --state-any --state s").input("old\nnew\n").run().ends(0).prints("new\n");
     assert_eq!(running.end(""), (None, Some(0), String::new()));
     folder.mayhap("check s").input("old\nnew\n").run().ends(0).prints("old\nnew\n");
 }
@@ -197,7 +197,7 @@ fn info_tells_a_file_that_is_being_written_from_one_whose_writer_died() {
 
 /// Starts a command that has to wait for the holder of `s`, lets the holder go, and returns what the command says.
 fn waits(folder: &Folder, command: &str, input: &str) -> Done {
-    let running = Running::start(folder.mayhap("dedup --state s"), "held\n");
+    let running = Running::start(folder.mayhap("dedup --state-any --state s"), "held\n");
     let mut child = folder.mayhap(command).start();
     child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
     let mut errors = BufReader::new(child.stderr.take().unwrap());
@@ -235,4 +235,82 @@ fn writers_say_once_that_they_wait() {
     // Nobody holds it, nobody waits.
     let done = folder.mayhap("add s").input("b\n").run().ends(0);
     assert!(!done.err.contains("waiting"), "{}", done.err);
+}
+
+/// Commands that write `f`, each over an old one, and what they are given.
+const WRITERS: [&str; 4] =
+    ["build -o f -n 2M keys", "add f keys", "merge -o f old other", "dedup --state f keys"];
+
+/// Kills each of them at random moments, so often. Afterwards the file is the old one or the new one, no key is lost, and
+/// nothing is left over after the next run in the folder.
+fn killed_at_random_moments(rounds: u32, signal: Signal) {
+    let folder = Folder::new();
+    folder.write("keys", lines("new ", 60_000));
+    folder.write("old keys", lines("old ", 20_000));
+    folder.mayhap("build -n 2M -o old").arg("old keys").run().ends(0);
+    folder.mayhap("build -n 2M -o other keys").run().ends(0);
+    let state = File::create(folder.path("out")).unwrap();
+    folder.mayhap("dedup --state state").arg("old keys").output(state).run().ends(0);
+    let names = [folder.names(), vec!["f".into(), "next".into()]].concat();
+    let (mut random, mut stopped) = (Random::new(11), 0);
+    for command in WRITERS {
+        let is_dedup = command.starts_with("dedup");
+        let start = || {
+            let old = if is_dedup { "state" } else { "old" };
+            std::fs::copy(folder.path(old), folder.path("f")).unwrap();
+            folder.mayhap(command).output(File::create(folder.path("out")).unwrap()).start()
+        };
+        let old = folder.read(if is_dedup { "state" } else { "old" });
+        let started = Instant::now();
+        assert!(wait(&mut start(), command).success());
+        let (run, new) = (started.elapsed(), folder.read("f"));
+        for round in 0..rounds {
+            let mut child = start();
+            std::thread::sleep(run * (random.next_u64() % 1100) as u32 / 1000);
+            if child.try_wait().unwrap().is_none() {
+                kill_process(Pid::from_child(&child), signal).unwrap();
+            }
+            stopped += u32::from(!wait(&mut child, command).success());
+            let found = folder.read("f");
+            if found != old && found != new {
+                // A run of dedup that is told to end saves what it has printed.
+                assert!(
+                    is_dedup && signal == Signal::INT,
+                    "{command}, round {round}: neither the old file nor the new one"
+                );
+                folder.mayhap("check -v -c f out").run().ends(1).prints("0\n");
+                let rest = folder.mayhap("dedup --state f keys").run().ends(0);
+                assert!(
+                    [folder.read("out"), rest.out].concat() == folder.read("keys"),
+                    "{command}, round {round}"
+                );
+            }
+            folder.mayhap("info --verify f").run().ends(0);
+            if !command.starts_with("build") {
+                folder.mayhap("check -v -c f").arg("old keys").run().ends(1).prints("0\n");
+            }
+            folder.mayhap("build -o next").input("a\n").run().ends(0);
+            let left: Vec<String> = folder.names().into_iter().filter(|name| !names.contains(name)).collect();
+            assert!(left.is_empty(), "{command}, round {round}: {left:?}");
+        }
+    }
+    println!("{stopped} of {} runs were stopped", rounds * WRITERS.len() as u32);
+    assert!(stopped > 0, "the signals come too late to say anything");
+}
+
+#[test]
+fn a_killed_writer_leaves_the_old_file_or_the_new_one() {
+    killed_at_random_moments(5, Signal::KILL);
+}
+
+#[test]
+fn an_interrupted_writer_leaves_the_old_file_or_the_new_one() {
+    killed_at_random_moments(5, Signal::INT);
+}
+
+#[test]
+#[ignore = "800 runs"]
+fn writers_that_are_killed_a_hundred_times() {
+    killed_at_random_moments(100, Signal::KILL);
+    killed_at_random_moments(100, Signal::INT);
 }
