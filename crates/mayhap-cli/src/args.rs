@@ -13,8 +13,9 @@ use memchr::memmem::Finder;
 
 use crate::cmd;
 use crate::formats::{FileFormat, FormatArgs};
-use crate::input::Inputs;
+use crate::input::{Inputs, MAX_RECORD, Warnings};
 use crate::keys::{self, Delimiter, JsonPath, Kind, Selector};
+use crate::numbers;
 use crate::progress::{Progress, Unit};
 use crate::report;
 use crate::secret::SecretArgs;
@@ -60,6 +61,24 @@ pub(crate) enum Command {
     Demo(cmd::demo::Args),
     Completions(cmd::completions::Args),
     Man(cmd::man::Args),
+}
+
+impl Command {
+    /// What there is to say about the inputs of a command that reads keys.
+    pub(crate) fn warnings(&self) -> Warnings {
+        let keys = match self {
+            Self::Dedup(args) => &args.keys,
+            Self::Build(args) => &args.keys,
+            Self::Add(args) => &args.keys,
+            Self::Remove(args) => &args.keys,
+            Self::Check(args) => &args.keys,
+            Self::Count(args) => &args.keys,
+            Self::Label(args) => &args.keys,
+            Self::Test(args) => &args.keys,
+            _ => return Warnings::default(),
+        };
+        keys.warnings.clone()
+    }
 }
 
 /// Options of every command.
@@ -169,9 +188,15 @@ pub(crate) struct KeyArgs {
     /// Take compressed input as it is
     #[arg(long)]
     no_decompress: bool,
+    /// The longest record that is accepted [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = numbers::size, allow_hyphen_values = true)]
+    max_record: Option<u64>,
     /// Whether a command needs the numbers of all records for its messages.
     #[arg(skip)]
     pub(crate) numbered: bool,
+    /// What there is to say about the inputs. `dedup --stats=json` takes it for its report; the rest is said at the end.
+    #[arg(skip)]
+    pub(crate) warnings: Warnings,
 }
 
 fn field(text: &str) -> Result<usize, String> {
@@ -186,6 +211,13 @@ impl KeyArgs {
     /// What ends a record.
     pub(crate) fn terminator(&self) -> u8 {
         if self.null { 0 } else { b'\n' }
+    }
+
+    /// A record without the carriage return that `--crlf` drops, and that carriage return: a column that a command adds goes
+    /// between the two.
+    pub(crate) fn before_carriage_return<'a>(&self, record: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        let len = record.strip_suffix(b"\r").filter(|_| self.crlf).unwrap_or(record).len();
+        record.split_at(len)
     }
 
     /// What is put between the columns that a command adds.
@@ -225,6 +257,10 @@ impl KeyArgs {
             terminator: self.terminator(),
             decompress: !self.no_decompress,
             numbered: self.numbered || self.selector().can_fail(),
+            max_record: self.max_record.unwrap_or(MAX_RECORD),
+            // Neither a trimmed key nor a field of JSON has it.
+            warns_of_carriage_returns: !(self.null || self.crlf || self.trim || self.json_key.is_some()),
+            warnings: self.warnings.clone(),
             aside: Default::default(),
         }
     }

@@ -2,7 +2,10 @@
 
 mod allow;
 mod args;
+#[cfg(unix)]
+mod closed;
 mod cmd;
+mod compression;
 mod distinct;
 mod drawing;
 mod formats;
@@ -10,10 +13,12 @@ mod input;
 mod keys;
 mod known_keys;
 mod numbers;
+mod on_the_way;
 mod parquet_file;
 mod parquet_schema;
 mod progress;
 mod report;
+mod same_file;
 mod secret;
 mod seen;
 mod stream;
@@ -36,6 +41,7 @@ const ERROR: u8 = 2;
 fn main() -> ExitCode {
     let Cli { common, command } = Cli::parse();
     ignore_file_size_signal();
+    let warnings = command.warnings();
     let outcome = match command {
         Command::Dedup(args) => cmd::dedup::run(&args, &common),
         Command::Build(args) => cmd::build::run(&args, &common),
@@ -59,6 +65,7 @@ fn main() -> ExitCode {
         Command::Completions(args) => cmd::completions::run(&args),
         Command::Man(args) => cmd::man::run(&args),
     };
+    warnings.take().iter().for_each(|warning| common.say(warning));
     match outcome.and_then(|status| Ok(report::stdout().flush().map(|()| status)?)) {
         Ok(status) => ExitCode::from(status),
         // Whoever reads us has seen enough: `mayhap dedup | head -1` is no error.

@@ -9,8 +9,9 @@ use mayhap::{AnyFilter, Digest, Hashing};
 use crate::args::{Common, KeyArgs, OpenArgs};
 use crate::cmd::add::check_kind;
 use crate::formats::{shown, start_of};
-use crate::input::{Buffer, Chunk};
+use crate::input::{Buffer, Chunk, Inputs};
 use crate::keys::{Selector, is_asked_by_keys};
+use crate::same_file::must_not_be_output;
 use crate::{NO, YES, report};
 
 /// Print the records whose keys are perhaps in
@@ -48,7 +49,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     key: Vec<std::ffi::OsString>,
     #[command(flatten)]
-    keys: KeyArgs,
+    pub(crate) keys: KeyArgs,
     #[command(flatten)]
     open: OpenArgs,
 }
@@ -82,6 +83,10 @@ fn is_filter(path: &Path) -> bool {
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let (paths, files) = args.split()?;
+    let inputs = args.key.is_empty().then(|| args.keys.inputs(files));
+    if let Some(inputs) = inputs.as_ref().filter(|_| !args.quick) {
+        must_not_be_output(inputs, paths.iter().copied())?;
+    }
     let mut filters = Vec::with_capacity(paths.len());
     for path in &paths {
         let filter = args.open.open(path, args.keys.kind)?.filter;
@@ -91,12 +96,14 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let names = paths.iter().map(|path| path.as_os_str().as_encoded_bytes()).collect();
     let out = BufWriter::with_capacity(1 << 16, report::stdout());
     let mut printer = Printer { args, names, out, matched: 0 };
-    if args.key.is_empty() {
-        check_inputs(args, common, files, &filters, &mut printer)?;
-    } else {
-        check_arguments(args, &filters, &mut printer)?;
-    }
+    let checked = match inputs {
+        Some(inputs) => check_inputs(args, common, inputs, &filters, &mut printer),
+        None => check_arguments(args, &filters, &mut printer),
+    };
     let Printer { mut out, matched, .. } = printer;
+    // What was found before a bad record is printed.
+    out.flush()?;
+    checked?;
     if args.count {
         writeln!(out, "{matched}")?;
     }
@@ -124,11 +131,10 @@ fn check_arguments(args: &Args, filters: &[Box<dyn AnyFilter>], printer: &mut Pr
 fn check_inputs(
     args: &Args,
     common: &Common,
-    files: &[PathBuf],
+    mut inputs: Inputs,
     filters: &[Box<dyn AnyFilter>],
     printer: &mut Printer<'_>,
 ) -> Result<()> {
-    let mut inputs = args.keys.inputs(files);
     inputs.numbered |= args.line_number;
     let selectors: Vec<Selector> = filters.iter().map(|filter| args.keys.selector_for(&**filter)).collect();
     let progress = common.progress("checking", &inputs);
@@ -138,20 +144,27 @@ fn check_inputs(
     while let Some(chunk) = chunks.next(buffer)? {
         progress.advance(chunk.bytes.len());
         digests.hashing = None;
+        let mut good = Ok(());
         for ((filter, selector), hits) in filters.iter().zip(&selectors).zip(&mut hits) {
             hits.clear();
-            if is_asked_by_keys(&**filter) {
-                selector.ask(&chunk, &**filter, hits)?;
+            let asked = if is_asked_by_keys(&**filter) {
+                selector.ask(&chunk, &**filter, hits)
             } else {
-                filter.contains_batch(digests.of(&chunk, selector, filter.hashing())?, hits);
-            }
+                let (digests, made) = digests.of(&chunk, selector, filter.hashing());
+                filter.contains_batch(digests, hits);
+                made
+            };
+            good = good.and(asked);
         }
-        for (index, record) in chunk.records().enumerate() {
+        // All records, or those before a bad one.
+        let answered = hits.iter().map(Vec::len).min().unwrap_or(0);
+        for (index, record) in chunk.printed().take(answered).enumerate() {
             let number = chunk.first_record + index as u64;
             if printer.print(record, number, |filter| hits[filter][index])? {
                 return Ok(());
             }
         }
+        good?;
         if chunk.last_for_now {
             printer.out.flush()?;
         }
@@ -169,12 +182,14 @@ struct Digests {
 }
 
 impl Digests {
-    fn of(&mut self, chunk: &Chunk, selector: &Selector, hashing: Hashing) -> Result<&[Digest]> {
+    /// Those of the records before a bad one, and what is wrong with that.
+    fn of(&mut self, chunk: &Chunk, selector: &Selector, hashing: Hashing) -> (&[Digest], Result<()>) {
+        let mut made = Ok(());
         if self.hashing != Some(hashing) {
-            selector.digests(chunk, hashing, &mut self.digests)?;
+            made = selector.digests(chunk, hashing, &mut self.digests);
             self.hashing = Some(hashing);
         }
-        Ok(&self.digests)
+        (&self.digests, made)
     }
 }
 
@@ -210,11 +225,13 @@ impl Printer<'_> {
         if self.args.line_number {
             write!(self.out, "{number}:")?;
         }
+        let (record, carriage_return) = self.args.keys.before_carriage_return(record);
         self.out.write_all(record)?;
         if self.args.annotate {
             self.out.write_all(self.args.keys.between())?;
             self.out.write_all(if any { b"mayhap" } else { b"no" })?;
         }
+        self.out.write_all(carriage_return)?;
         self.out.write_all(&[self.args.keys.terminator()])?;
         Ok(false)
     }

@@ -10,6 +10,7 @@ use roaring::RoaringTreemap;
 use crate::args::{Common, KeyArgs};
 use crate::input::Buffer;
 use crate::keys::{Kind, number};
+use crate::same_file::must_not_be_output;
 use crate::{YES, report};
 
 /// Sort unsigned integers and drop repeats, with a bitmap
@@ -81,6 +82,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     }
     let mut inputs = args.keys.inputs(&args.files);
     inputs.numbered = true;
+    must_not_be_output(&inputs, [])?;
     let (selector, mut scratch) = (args.keys.selector(), Vec::new());
     let progress = common.progress("reading", &inputs);
     let mut set = Set::new()?;
