@@ -493,7 +493,8 @@ impl Chunks {
             }
             buffer.len = cut;
             let starts_input = std::mem::take(&mut input.is_fresh);
-            let mark = if starts_input && buffer.as_slice().starts_with(UTF8_MARK) { UTF8_MARK.len() } else { 0 };
+            let mark =
+                if starts_input && buffer.as_slice().starts_with(UTF8_MARK) { UTF8_MARK.len() } else { 0 };
             let mut chunk = Chunk {
                 bytes: std::mem::take(&mut buffer),
                 share: None,
@@ -744,7 +745,8 @@ impl Input {
 
     /// The record behind so many records that were not given out is too long.
     fn is_too_long(&self, records: u64, inputs: &Inputs) -> anyhow::Error {
-        let end = if inputs.terminator == 0 { "NUL" } else { "a newline; -z is for records that end with NUL" };
+        let end =
+            if inputs.terminator == 0 { "NUL" } else { "a newline; -z is for records that end with NUL" };
         anyhow!(
             "{}: the record is longer than {}; allow longer ones with --max-record, or see whether records end with {end}",
             self.place(records, inputs.terminator),

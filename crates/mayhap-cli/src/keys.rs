@@ -66,7 +66,9 @@ struct Keys<'a> {
 impl Keys<'_> {
     fn slices(&self) -> Vec<&[u8]> {
         let places = self.places.iter();
-        places.map(|place| place.as_ref().map_or_else(|range| &self.copied[range.clone()], |part| *part)).collect()
+        places
+            .map(|place| place.as_ref().map_or_else(|range| &self.copied[range.clone()], |part| *part))
+            .collect()
     }
 }
 
@@ -119,7 +121,9 @@ impl Selector {
     fn convert<'a>(&self, text: &[u8], scratch: &mut Vec<u8>) -> Result<Option<&'a [u8]>> {
         let text = if self.trim { text.trim_ascii() } else { text };
         scratch.clear();
-        scratch.try_reserve(text.len()).map_err(|_| anyhow!("no memory for a key of {} bytes", text.len()))?;
+        scratch
+            .try_reserve(text.len())
+            .map_err(|_| anyhow!("no memory for a key of {} bytes", text.len()))?;
         if self.ignore_case && self.kind == Kind::Bytes {
             scratch.extend_from_slice(text);
             scratch.make_ascii_lowercase();
