@@ -58,7 +58,7 @@ pub(crate) struct Source {
 
 enum From {
     /// The thread that asks. And what came behind the last batch, if that was a bad record.
-    Here(Chunks, Option<anyhow::Error>),
+    Here(Box<Chunks>, Option<anyhow::Error>),
     /// Another one, which reads and hashes.
     Thread(Receiver<Event>),
 }
@@ -126,7 +126,7 @@ impl Source {
         let hasher = Hasher { selector: Arc::new(selector), hashing, has_header, header: None };
         let (give_back, spent) = sync_channel(4 * WAITING);
         let from = if threads == 1 && !minds_signals {
-            From::Here(inputs.chunks(), None)
+            From::Here(Box::new(inputs.chunks()), None)
         } else {
             let (events, coming) = sync_channel(WAITING);
             if minds_signals {

@@ -18,11 +18,11 @@ pub(crate) fn records(input: &[u8], end: u8) -> Vec<&[u8]> {
 
 /// The records of an input, each with its key: a byte order mark at the start of the input is no part of it.
 fn keyed(input: &[u8]) -> Vec<(&[u8], &[u8])> {
-    let key = |(index, record): (usize, _)| match (index, record) {
-        (0, [0xef, 0xbb, 0xbf, key @ ..]) => (record, key),
-        _ => (record, record),
-    };
-    records(input, b'\n').into_iter().enumerate().map(key).collect()
+    let mut keyed: Vec<_> = records(input, b'\n').into_iter().map(|record| (record, record)).collect();
+    if let Some((_, key)) = keyed.first_mut() {
+        *key = key.strip_prefix(b"\xef\xbb\xbf").unwrap_or(key);
+    }
+    keyed
 }
 
 /// Records with their ends.
