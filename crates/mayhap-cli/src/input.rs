@@ -867,7 +867,9 @@ impl Handle {
 fn stdin() -> io::Result<File> {
     use std::os::fd::AsFd;
     if crate::closed::is_closed(io::stdin().as_fd()) {
-        return Err(io::Error::other("it is closed; give a file (/dev/null is an empty one)"));
+        return Err(io::Error::other(
+            "it is closed, or /dev/null opened for reading and writing; give a file, or < /dev/null for no keys",
+        ));
     }
     Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
 }

@@ -392,7 +392,7 @@ fn a_closed_standard_input_is_an_error() {
         "check f",
         "sort",
     ] {
-        let says = "mayhap: standard input: it is closed; give a file (/dev/null is an empty one)";
+        let says = "mayhap: standard input: it is closed, or /dev/null opened for reading and writing; give a file, or < /dev/null for no keys";
         folder.sh(&format!("$MAYHAP {command} <&-")).run().ends(2).prints("").says(says);
         assert_eq!(folder.read("f"), before);
     }
