@@ -16,8 +16,9 @@ use serde_json::json;
 use crate::cmd;
 use crate::cmd::dedup::StatsFormat;
 use crate::formats::{FileFormat, FormatArgs};
-use crate::input::Inputs;
+use crate::input::{Inputs, MAX_RECORD, Warnings};
 use crate::keys::{self, Column, Delimiter, JsonField, JsonPath, Kind, Selector};
+use crate::numbers;
 use crate::progress::{Manner, Progress, Unit};
 use crate::report;
 use crate::secret::SecretArgs;
@@ -73,6 +74,22 @@ impl Command {
             Self::Dedup(_) | Self::Count(_) | Self::Label(_) => true,
             _ => false,
         }
+    }
+
+    /// What there is to say about the inputs of a command that reads keys.
+    pub(crate) fn warnings(&self) -> Warnings {
+        let keys = match self {
+            Self::Dedup(args) => &args.keys,
+            Self::Build(args) => &args.keys,
+            Self::Add(args) => &args.keys,
+            Self::Remove(args) => &args.keys,
+            Self::Check(args) => &args.keys,
+            Self::Count(args) => &args.keys,
+            Self::Label(args) => &args.keys,
+            Self::Test(args) => &args.keys,
+            _ => return Warnings::default(),
+        };
+        keys.warnings.clone()
     }
 }
 
@@ -205,6 +222,9 @@ pub(crate) struct KeyArgs {
     /// Take compressed input as it is
     #[arg(long)]
     no_decompress: bool,
+    /// The longest record that is accepted [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = numbers::size, allow_hyphen_values = true)]
+    max_record: Option<u64>,
     /// Whether a command needs the numbers of all records for its messages.
     #[arg(skip)]
     pub(crate) numbered: bool,
@@ -214,6 +234,9 @@ pub(crate) struct KeyArgs {
     /// Whether a JSON value was a key that is no string.
     #[arg(skip)]
     pub(crate) others: Arc<AtomicBool>,
+    /// What there is to say about the inputs. `dedup --stats=json` takes it for its report; the rest is said at the end.
+    #[arg(skip)]
+    pub(crate) warnings: Warnings,
 }
 
 fn field(text: &str) -> Result<usize, String> {
@@ -228,6 +251,13 @@ impl KeyArgs {
     /// What ends a record.
     pub(crate) fn terminator(&self) -> u8 {
         if self.null { 0 } else { b'\n' }
+    }
+
+    /// A record without the carriage return that `--crlf` drops, and that carriage return: a column that a command adds goes
+    /// between the two.
+    pub(crate) fn before_carriage_return<'a>(&self, record: &'a [u8]) -> (&'a [u8], &'a [u8]) {
+        let len = record.strip_suffix(b"\r").filter(|_| self.crlf).unwrap_or(record).len();
+        record.split_at(len)
     }
 
     /// What is put between the columns that a command adds.
@@ -284,6 +314,10 @@ impl KeyArgs {
             terminator: self.terminator(),
             decompress: !self.no_decompress,
             numbered: self.numbered || self.selector().can_fail(),
+            max_record: self.max_record.unwrap_or(MAX_RECORD),
+            // Neither a trimmed key nor a field of JSON has it.
+            warns_of_carriage_returns: !(self.null || self.crlf || self.trim || self.json_key.is_some()),
+            warnings: self.warnings.clone(),
             aside: Default::default(),
         }
     }

@@ -1,19 +1,25 @@
 //! Bytes from files and standard input, decompressed, in chunks of whole records.
 
-use std::collections::{HashMap, HashSet};
-use std::fs::File;
+use std::collections::{HashMap, HashSet, TryReserveError};
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use memchr::{Memchr, memchr_iter, memrchr};
 
+use crate::compression::{Compression, peek};
+use crate::on_the_way::{OnTheWay, Share};
 use crate::progress::Progress;
+use crate::report;
 
 /// Reads of this size keep the number of system calls low and stay in the second-level cache.
 const CHUNK: usize = 256 * 1024;
+
+/// What a buffer grows by at the most.
+const MOST_GROWTH: usize = 16 << 20;
 
 /// Room in a pipe, where we may say so: as much as a user may take by default.
 #[cfg(target_os = "linux")]
@@ -31,12 +37,48 @@ pub(crate) struct Inputs {
     /// Whether records are numbered while reading, which costs a pass over the bytes: for records that
     /// can be wrong, and for commands that print the numbers.
     pub(crate) numbered: bool,
+    /// The bytes that a record may have.
+    pub(crate) max_record: u64,
+    /// Whether a carriage return at the end of a record would become a part of its key without anybody having said so.
+    pub(crate) warns_of_carriage_returns: bool,
+    /// Where warnings go.
+    pub(crate) warnings: Warnings,
     /// What came from inputs that can be read only once, by their paths.
     pub(crate) aside: HashMap<PathBuf, Arc<File>>,
 }
 
+/// The bytes that a record may have where the user does not say.
+pub(crate) const MAX_RECORD: u64 = 1 << 30;
+
+/// What the user should know about the inputs of a run. Each warning is there once, however often inputs are read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Warnings(Arc<Mutex<Told>>);
+
+#[derive(Debug, Default)]
+struct Told {
+    waiting: Vec<String>,
+    of_carriage_returns: bool,
+}
+
+impl Warnings {
+    fn of_carriage_returns(&self, name: &str) {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut told.of_carriage_returns, true) {
+            told.waiting.push(format!(
+                "warning: {name}: its lines end in CR LF, and the carriage return (CR) is part of each key; drop it with \
+                 --crlf (a filter is built with it, and lookups then drop it too)"
+            ));
+        }
+    }
+
+    /// The warnings since the last call.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner).waiting)
+    }
+}
+
 impl Inputs {
-    fn sources(&self) -> Vec<&Path> {
+    pub(crate) fn sources(&self) -> Vec<&Path> {
         match self.paths.len() {
             0 => vec![Path::new("-")],
             _ => self.paths.iter().map(PathBuf::as_path).collect(),
@@ -109,7 +151,7 @@ impl Inputs {
                 Ok(file)
             });
             let file = copied.with_context(|| {
-                let (name, folder) = (Input::name_of(&path), std::env::temp_dir());
+                let (name, folder) = (name_of(&path), std::env::temp_dir());
                 let folder = folder.display();
                 format!(
                     "{name}: cannot put it aside in {folder}; name another folder with TMPDIR, or give a file"
@@ -138,7 +180,13 @@ impl Inputs {
             carry: Vec::new(),
             given: 0,
             failed: None,
+            on_the_way: None,
         }
+    }
+
+    /// The same, for chunks that other threads work on: the reader waits while too many bytes are on their way to them.
+    pub(crate) fn chunks_for_threads(&self) -> Chunks {
+        Chunks { on_the_way: Some(Arc::default()), ..self.chunks() }
     }
 
     /// How many records there are in plain files. One thread: counting is as fast as reading.
@@ -184,14 +232,16 @@ impl Inputs {
                     }
                 }
                 // Nobody waits for an empty buffer: if the channel is full it is one too many.
-                let _ = empty_out.try_send(chunk.bytes);
+                if !chunk.bytes.is_large() {
+                    let _ = empty_out.try_send(chunk.bytes);
+                }
             }
             state
         };
         let has_failed = || failed.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         let (states, read) = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..threads.max(1)).map(|_| scope.spawn(worker)).collect();
-            let mut chunks = self.chunks();
+            let mut chunks = self.chunks_for_threads();
             let read = loop {
                 let buffer = empty_in.try_recv().unwrap_or_default();
                 match chunks.next(buffer) {
@@ -246,24 +296,35 @@ impl Buffer {
         self.bytes.len() > 4 * CHUNK
     }
 
-    /// Room for one more read.
-    fn room(&mut self) -> &mut [u8] {
-        let end = self.len + CHUNK;
-        if self.bytes.len() < end {
-            // Doubling, so that a long record costs linear time.
-            self.bytes.resize(end.max(2 * self.len), 0);
+    /// How many bytes it has to have for one more read.
+    fn needed(&self) -> usize {
+        if self.len + CHUNK <= self.bytes.len() {
+            return self.bytes.len();
         }
-        &mut self.bytes[self.len..end]
+        // Doubling, so that a long record costs linear time. A very long one grows in steps instead: the system moves such
+        // large blocks without copying them, and only the last step is memory that the record does not need.
+        self.len + self.len.clamp(CHUNK, MOST_GROWTH)
+    }
+
+    fn grow(&mut self, bytes: usize) -> Result<(), TryReserveError> {
+        let missing = bytes.saturating_sub(self.bytes.len());
+        self.bytes.try_reserve_exact(missing)?;
+        self.bytes.resize(self.bytes.len() + missing, 0);
+        Ok(())
+    }
+
+    /// Room for one more read.
+    fn room(&mut self) -> Result<&mut [u8], TryReserveError> {
+        self.grow(self.needed())?;
+        Ok(&mut self.bytes[self.len..self.len + CHUNK])
     }
 
     /// Starts anew with these bytes.
-    fn restart(&mut self, bytes: &[u8]) {
-        self.len = 0;
-        while self.bytes.len() < bytes.len() {
-            self.bytes.resize(bytes.len() + CHUNK, 0);
-        }
+    fn restart(&mut self, bytes: &[u8]) -> Result<(), TryReserveError> {
+        self.grow(bytes.len())?;
         self.bytes[..bytes.len()].copy_from_slice(bytes);
         self.len = bytes.len();
+        Ok(())
     }
 }
 
@@ -271,6 +332,10 @@ impl Buffer {
 #[derive(Debug, Default)]
 pub(crate) struct Chunk {
     pub(crate) bytes: Buffer,
+    /// Its share of what is on its way, which is given back when the bytes are.
+    pub(crate) share: Option<Share>,
+    /// The bytes of a byte order mark before its first record, which are no part of the key.
+    mark: usize,
     /// The input's name, for messages.
     pub(crate) name: Arc<str>,
     /// Its place among all chunks of all inputs, from 0.
@@ -285,17 +350,27 @@ pub(crate) struct Chunk {
 }
 
 impl Chunk {
-    /// The records, without their ends.
+    /// The records, without their ends and without the byte order mark of the input: what keys are taken from.
     pub(crate) fn records(&self) -> Records<'_> {
+        Records { start: self.mark, ..self.printed() }
+    }
+
+    /// The records as they are printed, without their ends: all of their bytes.
+    pub(crate) fn printed(&self) -> Records<'_> {
         let bytes = self.bytes.as_slice();
         Records { bytes, ends: memchr_iter(self.terminator, bytes), start: 0 }
     }
 
+    /// Where the first record starts, behind the byte order mark of the input.
+    pub(crate) fn start(&self) -> usize {
+        self.mark
+    }
+
     /// How many records there are.
     pub(crate) fn count(&self) -> u64 {
-        let bytes = self.bytes.as_slice();
-        let ends = memchr_iter(self.terminator, bytes).count() as u64;
-        ends + u64::from(bytes.last().is_some_and(|&last| last != self.terminator))
+        let records = &self.bytes.as_slice()[self.mark..];
+        let ends = memchr_iter(self.terminator, records).count() as u64;
+        ends + u64::from(records.last().is_some_and(|&last| last != self.terminator))
     }
 
     /// Leaves the records that are to be kept, in order and each with its end, and tells how many. `ends` says where each ends.
@@ -320,7 +395,8 @@ impl Chunk {
         }
         let last_is_kept = run < start;
         kept += start - run;
-        // The last record of an input may have no end. If it is kept, it gets one.
+        // The last record of an input may have no end. If it is kept, it gets one: there is room where the end of the input
+        // was read.
         if last_is_kept && bytes[kept - 1] != self.terminator {
             match bytes.get_mut(kept) {
                 Some(byte) => *byte = self.terminator,
@@ -372,11 +448,22 @@ pub(crate) struct Chunks {
     /// In reverse order.
     waiting: Vec<PathBuf>,
     current: Option<Input>,
-    /// The beginning of a record whose end has not been read yet.
+    /// The beginning of a record whose end has not been read yet. Of the reads that a chunk is made of only the last have a
+    /// record end, so that this is never longer than two of them.
     carry: Vec<u8>,
     /// How many chunks have been given out.
     given: u64,
     /// What stopped a read behind the last chunk.
+    failed: Option<anyhow::Error>,
+    on_the_way: Option<Arc<OnTheWay>>,
+}
+
+/// Where a chunk ends.
+struct Cut {
+    at: usize,
+    /// Nothing more was waiting when it was read.
+    last_for_now: bool,
+    /// What came behind it, if that was an error.
     failed: Option<anyhow::Error>,
 }
 
@@ -395,55 +482,80 @@ impl Chunks {
                     None => return Ok(None),
                 },
             };
-            buffer.restart(&self.carry);
-            let mut searched = 0;
-            let (cut, last_for_now) = loop {
-                let read = match input.read_more(&mut buffer) {
-                    Ok(read) => read,
-                    // The whole records before it are good.
-                    Err(error) => match memrchr(terminator, buffer.as_slice()) {
-                        Some(end) => {
-                            self.failed = Some(error);
-                            break (end + 1, true);
-                        }
-                        None => return Err(error),
-                    },
-                };
-                if read.bytes == 0 {
-                    break (buffer.len(), true);
-                }
-                if buffer.len() >= CHUNK || read.short {
-                    if let Some(end) = memrchr(terminator, &buffer.as_slice()[searched..]) {
-                        break (searched + end + 1, read.short);
-                    }
-                    // One long record: what has been searched is not searched again.
-                    searched = buffer.len();
-                }
-            };
+            buffer.restart(&self.carry).map_err(|_| input.has_no_memory(&buffer, terminator))?;
+            let Cut { at: cut, last_for_now, failed } =
+                input.fill(&mut buffer, &self.inputs, self.on_the_way.as_deref())?;
+            self.failed = failed;
             let ended = cut == buffer.len() && last_for_now && input.ended;
             self.carry.clear();
-            self.carry.extend_from_slice(&buffer.as_slice()[cut..]);
+            if self.failed.is_none() {
+                self.carry.extend_from_slice(&buffer.as_slice()[cut..]);
+            }
             buffer.len = cut;
-            let chunk = Chunk {
+            let starts_input = std::mem::take(&mut input.is_fresh);
+            let mark =
+                if starts_input && buffer.as_slice().starts_with(UTF8_MARK) { UTF8_MARK.len() } else { 0 };
+            let mut chunk = Chunk {
                 bytes: std::mem::take(&mut buffer),
+                share: None,
+                mark,
                 name: input.name.clone(),
                 number: self.given,
                 first_record: input.records + 1,
                 last_for_now,
-                starts_input: std::mem::take(&mut input.is_fresh),
+                starts_input,
                 terminator,
             };
+            if input.carriage_returns.are_in_all(&chunk, ended) && self.inputs.warns_of_carriage_returns {
+                self.inputs.warnings.of_carriage_returns(&input.name);
+            }
+            input.given += cut as u64;
             if ended {
                 self.current = None;
-            } else if self.inputs.numbered {
+            } else if input.is_counted {
                 input.records += chunk.count();
             }
             if chunk.bytes.len() > 0 {
                 self.given += 1;
+                chunk.share = self.on_the_way.as_ref().map(|all| all.share(chunk.bytes.bytes.len()));
                 return Ok(Some(chunk));
             }
             buffer = chunk.bytes;
         }
+    }
+}
+
+/// So many records at the start of an input are looked at for carriage returns.
+const LOOKED_AT: u32 = 1000;
+
+/// Whether the first records of an input all end in a carriage return.
+#[derive(Debug, Default)]
+struct CarriageReturns {
+    records: u32,
+    is_decided: bool,
+}
+
+impl CarriageReturns {
+    /// Looks at the next chunk of the input, which may be its last. `true` as soon as the answer is yes, once.
+    fn are_in_all(&mut self, chunk: &Chunk, is_last: bool) -> bool {
+        if self.is_decided {
+            return false;
+        }
+        let (bytes, mut start) = (chunk.bytes.as_slice(), chunk.mark);
+        for end in memchr_iter(chunk.terminator, bytes) {
+            if !bytes[start..end].ends_with(b"\r") {
+                self.is_decided = true;
+                return false;
+            }
+            start = end + 1;
+            self.records += 1;
+            if self.records == LOOKED_AT {
+                self.is_decided = true;
+                return true;
+            }
+        }
+        self.is_decided = is_last;
+        is_last && self.records > 0
     }
 }
 
@@ -453,17 +565,41 @@ struct ReadMore {
     short: bool,
 }
 
+/// What some programs put at the start of UTF-8 text.
+const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// What UTF-16 text starts with. (UTF-32 starts with the first of them too.)
+const UTF16_MARKS: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
+
 /// One open input.
 struct Input {
     name: Arc<str>,
     reader: Box<dyn Read + Send>,
     compressed: bool,
-    /// It is no file, and whoever writes it may wait.
-    stream: Option<Stream>,
+    /// Another handle, since the reader has the first.
+    handle: Handle,
+    /// Whether records are counted as they are read.
+    is_counted: bool,
+    /// The records that were given out, if they are counted.
     records: u64,
+    /// The bytes that were given out.
+    given: u64,
+    /// The bytes that were read.
+    read: u64,
     ended: bool,
     /// Nothing of it has been given out.
     is_fresh: bool,
+    carriage_returns: CarriageReturns,
+}
+
+/// What an input is called in messages.
+pub(crate) fn name_of(path: &Path) -> String {
+    if path == Path::new("-") { "(standard input)".into() } else { path.display().to_string() }
+}
+
+/// What the system says about an input.
+pub(crate) fn metadata_of(path: &Path) -> io::Result<Metadata> {
+    if path == Path::new("-") { stdin()?.metadata() } else { path.metadata() }
 }
 
 fn open(path: &Path) -> Result<File> {
@@ -474,16 +610,24 @@ impl Inputs {
     fn open(&self, path: &Path) -> Result<Input> {
         if let Some(file) = self.aside.get(path) {
             let rewound = file.try_clone().and_then(|mut file| file.rewind().map(|()| file));
-            return Input::new(rewound.with_context(|| Input::name_of(path))?, path, self.decompress);
+            return self.input(rewound.with_context(|| name_of(path))?, path);
         }
         if path == Path::new("-") {
-            return Input::new(stdin().context("standard input")?, path, self.decompress);
+            return self.input(stdin().context("standard input")?, path);
         }
         let file = open(path)?;
         if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
             anyhow::bail!("{}: is a folder; give the files in it", path.display());
         }
-        Input::new(file, path, self.decompress)
+        self.input(file, path)
+    }
+
+    fn input(&self, file: File, path: &Path) -> Result<Input> {
+        let input = Input::new(file, path, self.decompress)?;
+        // A plain file can be read again when the number of a record is needed, which is rare. A stream cannot, and what is
+        // decompressed takes long again; next to either of them, counting takes no time.
+        let is_counted = self.numbered || input.compressed || !matches!(input.handle, Handle::File(_));
+        Ok(Input { is_counted, ..input })
     }
 }
 
@@ -510,14 +654,10 @@ fn estimated_records(file: &File, terminator: u8) -> io::Result<u64> {
 }
 
 impl Input {
-    fn name_of(path: &Path) -> String {
-        if path == Path::new("-") { "(standard input)".into() } else { path.display().to_string() }
-    }
-
     fn new(mut file: File, path: &Path, decompress: bool) -> Result<Self> {
-        let name: Arc<str> = Self::name_of(path).into();
+        let name: Arc<str> = name_of(path).into();
         let start = if decompress { peek(&mut file).with_context(|| name.to_string())? } else { Vec::new() };
-        let stream = Stream::of(&file);
+        let handle = Handle::of(&file);
         let format = Compression::of(&start);
         let whole = io::Cursor::new(start).chain(file);
         let reader: Box<dyn Read + Send> = match format {
@@ -533,16 +673,139 @@ impl Input {
             name,
             reader,
             compressed: format.is_some(),
-            stream,
+            handle,
+            is_counted: false,
             records: 0,
+            given: 0,
+            read: 0,
             ended: false,
             is_fresh: true,
+            carriage_returns: CarriageReturns::default(),
         })
     }
 
-    fn read_more(&mut self, buffer: &mut Buffer) -> Result<ReadMore> {
+    /// Reads until there is a whole record, or many, and tells where the last of them ends.
+    fn fill(&mut self, buffer: &mut Buffer, inputs: &Inputs, on_the_way: Option<&OnTheWay>) -> Result<Cut> {
+        let Inputs { terminator, max_record, .. } = *inputs;
+        let mut searched = 0;
+        let cut = loop {
+            // A record that is too large for others to be on their way goes alone, and it is not read before they are gone.
+            if let Some(on_the_way) = on_the_way.filter(|_| buffer.needed() > 4 * CHUNK) {
+                on_the_way.wait_for(buffer.needed());
+            }
+            let read = match self.read_more(buffer, terminator) {
+                Ok(read) => read,
+                // The whole records before it are good.
+                Err(error) => match memrchr(terminator, buffer.as_slice()) {
+                    Some(end) => break Cut { at: end + 1, last_for_now: true, failed: Some(error) },
+                    None => return Err(error),
+                },
+            };
+            if self.is_fresh && terminator == b'\n' {
+                self.must_not_be_utf16(buffer.as_slice())?;
+            }
+            if read.bytes == 0 {
+                break Cut { at: buffer.len(), last_for_now: true, failed: None };
+            }
+            if buffer.len() >= CHUNK || read.short {
+                if let Some(end) = memrchr(terminator, &buffer.as_slice()[searched..]) {
+                    break Cut { at: searched + end + 1, last_for_now: read.short, failed: None };
+                }
+                // One long record: what has been searched is not searched again.
+                searched = buffer.len();
+                if searched as u64 > max_record {
+                    return Err(self.is_too_long(0, inputs));
+                }
+            }
+        };
+        self.without_long_records(cut, buffer, inputs)
+    }
+
+    /// Cuts before the first record that is too long.
+    fn without_long_records(&self, cut: Cut, buffer: &Buffer, inputs: &Inputs) -> Result<Cut> {
+        // So it is always, unless the limit is low.
+        if cut.at as u64 <= inputs.max_record {
+            return Ok(cut);
+        }
+        let bytes = &buffer.as_slice()[..cut.at];
+        let (mut start, mut records) = (0, 0);
+        for end in memchr_iter(inputs.terminator, bytes).chain([bytes.len()]) {
+            if end.saturating_sub(start) as u64 > inputs.max_record {
+                let error = self.is_too_long(records, inputs);
+                return match start {
+                    0 => Err(error),
+                    at => Ok(Cut { at, last_for_now: true, failed: Some(error) }),
+                };
+            }
+            start = end + 1;
+            records += 1;
+        }
+        Ok(cut)
+    }
+
+    /// The record behind so many records that were not given out is too long.
+    fn is_too_long(&self, records: u64, inputs: &Inputs) -> anyhow::Error {
+        let end =
+            if inputs.terminator == 0 { "NUL" } else { "a newline; -z is for records that end with NUL" };
+        anyhow!(
+            "{}: the record is longer than {}; allow longer ones with --max-record, or see whether records end with {end}",
+            self.place(records, inputs.terminator),
+            report::bytes(inputs.max_record),
+        )
+    }
+
+    fn has_no_memory(&self, buffer: &Buffer, terminator: u8) -> anyhow::Error {
+        anyhow!(
+            "{}: no memory for a record of more than {}; --max-record refuses long records earlier",
+            self.place(0, terminator),
+            report::bytes(buffer.len() as u64),
+        )
+    }
+
+    /// PowerShell and others write it, and what is cut at the byte of a newline is no text any more.
+    fn must_not_be_utf16(&self, start: &[u8]) -> Result<()> {
+        if UTF16_MARKS.iter().any(|mark| start.starts_with(mark)) {
+            anyhow::bail!(
+                "{}: the text is UTF-16, by its first bytes; convert it: iconv -f UTF-16 -t UTF-8",
+                self.name
+            );
+        }
+        Ok(())
+    }
+
+    /// Where the record stands that is behind so many that were not given out, for a message.
+    fn place(&self, records: u64, terminator: u8) -> String {
+        let before = if self.is_counted { Ok(self.records) } else { self.count_again(terminator) };
+        match before {
+            Ok(before) => format!("{}: line {}", self.name, before + records + 1),
+            Err(_) => format!("{}: a record behind byte {}", self.name, self.given),
+        }
+    }
+
+    /// The number of records that were given out of a plain file, which is read again.
+    fn count_again(&self, terminator: u8) -> io::Result<u64> {
+        let (Handle::File(file) | Handle::Stream(file)) = &self.handle else {
+            return Err(io::ErrorKind::Unsupported.into());
+        };
+        let mut file: &File = file;
+        // Standard input may have been read by others before us.
+        let start = file.stream_position()?.saturating_sub(self.read);
+        file.seek(io::SeekFrom::Start(start))?;
+        let (mut rest, mut records, mut buffer) = (file.take(self.given), 0, [0; 16 << 10]);
+        loop {
+            match rest.read(&mut buffer)? {
+                0 => return Ok(records),
+                read => records += memchr_iter(terminator, &buffer[..read]).count() as u64,
+            }
+        }
+    }
+
+    fn read_more(&mut self, buffer: &mut Buffer, terminator: u8) -> Result<ReadMore> {
+        if buffer.room().is_err() {
+            return Err(self.has_no_memory(buffer, terminator));
+        }
         let bytes = loop {
-            match self.reader.read(buffer.room()) {
+            match self.reader.read(buffer.room()?) {
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 result => break result,
             }
@@ -552,42 +815,50 @@ impl Input {
             format!("{}: {what}", self.name)
         })?;
         buffer.len += bytes;
+        self.read += bytes as u64;
         self.ended = bytes == 0;
-        let short = bytes < CHUNK && self.stream.as_ref().is_some_and(|stream| !stream.has_more());
+        let short = bytes < CHUNK && self.handle.is_dry();
         Ok(ReadMore { bytes, short })
     }
 }
 
-/// A pipe or a terminal.
-struct Stream {
-    /// Another handle, since a decompressor has the first.
-    #[cfg_attr(not(unix), allow(dead_code))]
-    file: File,
+/// Another handle of an open input.
+enum Handle {
+    /// A plain file.
+    File(File),
+    /// A pipe or a terminal: whoever writes it may wait.
+    Stream(File),
+    /// There is none, since the system refused.
+    None,
 }
 
-impl Stream {
-    /// `None` if it is a file.
-    fn of(file: &File) -> Option<Self> {
-        if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
-            return None;
-        }
+impl Handle {
+    fn of(file: &File) -> Self {
+        let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
         // A reader and a writer that wait for each other less often. The system may refuse, and it makes no difference.
         #[cfg(target_os = "linux")]
-        let _ = rustix::pipe::fcntl_setpipe_size(file, PIPE);
-        file.try_clone().ok().map(|file| Self { file })
+        if !is_file {
+            let _ = rustix::pipe::fcntl_setpipe_size(file, PIPE);
+        }
+        match file.try_clone() {
+            Ok(file) if is_file => Self::File(file),
+            Ok(file) => Self::Stream(file),
+            Err(_) => Self::None,
+        }
     }
 
-    /// Whether a read would return at once.
+    /// Whether it is a stream of which a read would have to wait.
     #[cfg(unix)]
-    fn has_more(&self) -> bool {
+    fn is_dry(&self) -> bool {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
-        let mut waiting = [PollFd::new(&self.file, PollFlags::IN)];
-        poll(&mut waiting, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+        let Self::Stream(file) = self else { return false };
+        let mut waiting = [PollFd::new(file, PollFlags::IN)];
+        !poll(&mut waiting, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
     }
 
     #[cfg(not(unix))]
-    fn has_more(&self) -> bool {
-        false
+    fn is_dry(&self) -> bool {
+        matches!(self, Self::Stream(_))
     }
 }
 
@@ -595,6 +866,11 @@ impl Stream {
 #[cfg(unix)]
 fn stdin() -> io::Result<File> {
     use std::os::fd::AsFd;
+    if crate::closed::is_closed(io::stdin().as_fd()) {
+        return Err(io::Error::other(
+            "it is closed, or /dev/null opened for reading and writing; give a file, or < /dev/null for no keys",
+        ));
+    }
     Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
 }
 
@@ -602,81 +878,4 @@ fn stdin() -> io::Result<File> {
 fn stdin() -> io::Result<File> {
     use std::os::windows::io::AsHandle;
     Ok(io::stdin().as_handle().try_clone_to_owned()?.into())
-}
-
-/// What compressed files start with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Compression {
-    Gzip,
-    Zstd,
-    Xz,
-    Bzip2,
-}
-
-/// The first bytes, with `None` for a digit from 1 to 9. bzip2's "BZh9" alone is also text, so
-/// the start of its first block is looked at too, or of its end if it is empty.
-const SIGNATURES: &[(Compression, &[Option<u8>])] = &[
-    (Compression::Gzip, &[Some(0x1f), Some(0x8b), Some(8)]),
-    (Compression::Zstd, &[Some(0x28), Some(0xb5), Some(0x2f), Some(0xfd)]),
-    (Compression::Xz, &[Some(0xfd), Some(b'7'), Some(b'z'), Some(b'X'), Some(b'Z'), Some(0)]),
-    (
-        Compression::Bzip2,
-        &[
-            Some(b'B'),
-            Some(b'Z'),
-            Some(b'h'),
-            None,
-            Some(0x31),
-            Some(0x41),
-            Some(0x59),
-            Some(0x26),
-            Some(0x53),
-            Some(0x59),
-        ],
-    ),
-    (
-        Compression::Bzip2,
-        &[
-            Some(b'B'),
-            Some(b'Z'),
-            Some(b'h'),
-            None,
-            Some(0x17),
-            Some(0x72),
-            Some(0x45),
-            Some(0x38),
-            Some(0x50),
-            Some(0x90),
-        ],
-    ),
-];
-
-impl Compression {
-    fn of(start: &[u8]) -> Option<Self> {
-        let fits = |signature: &[Option<u8>]| start.len() >= signature.len() && agrees(start, signature);
-        SIGNATURES.iter().find(|(_, signature)| fits(signature)).map(|(format, _)| *format)
-    }
-}
-
-fn agrees(start: &[u8], signature: &[Option<u8>]) -> bool {
-    let fits = |byte: u8, wanted: Option<u8>| match wanted {
-        Some(wanted) => byte == wanted,
-        None => (b'1'..=b'9').contains(&byte),
-    };
-    start.iter().zip(signature).all(|(&byte, &wanted)| fits(byte, wanted))
-}
-
-/// Reads as many bytes as it takes to recognise a signature, and not one more than that: a pipe may
-/// have brought two bytes and keep us waiting for the third. No signature has a newline in it, so that
-/// nothing is read beyond the first line of a text.
-fn peek(file: &mut File) -> io::Result<Vec<u8>> {
-    let mut start = Vec::new();
-    loop {
-        let undecided = SIGNATURES
-            .iter()
-            .any(|(_, signature)| start.len() < signature.len() && agrees(&start, signature));
-        if !undecided || file.by_ref().take(1).read_to_end(&mut start)? == 0 {
-            return Ok(start);
-        }
-    }
 }

@@ -1,5 +1,6 @@
 //! From a record to the bytes of its key: column, JSON field, trimming, case, kind, URL.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -108,6 +109,23 @@ pub(crate) struct Selector {
     pub(crate) allowed: Option<Arc<Allowed>>,
 }
 
+/// The keys of some records. Only what does not lie in the record as it is has been copied.
+#[derive(Default)]
+struct Keys<'a> {
+    copied: Vec<u8>,
+    /// In the record, or in what was copied.
+    places: Vec<Result<&'a [u8], Range<usize>>>,
+}
+
+impl Keys<'_> {
+    fn slices(&self) -> Vec<&[u8]> {
+        let places = self.places.iter();
+        places
+            .map(|place| place.as_ref().map_or_else(|range| &self.copied[range.clone()], |part| *part))
+            .collect()
+    }
+}
+
 impl Selector {
     /// Whether a record can be wrong, so that its number is needed for the message.
     pub(crate) fn can_fail(&self) -> bool {
@@ -121,14 +139,19 @@ impl Selector {
 
     /// The key of a record, in the record or in `scratch`.
     pub(crate) fn key<'a>(&self, record: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<&'a [u8]> {
+        Ok(self.part_or_scratch(record, scratch)?.unwrap_or(scratch))
+    }
+
+    /// The key of a record: a part of the record, or `None` if it is in `scratch`.
+    fn part_or_scratch<'a>(&self, record: &'a [u8], scratch: &mut Vec<u8>) -> Result<Option<&'a [u8]>> {
         let part = self.part(record, scratch)?;
         if let Some(rule) = &self.url
             && let Some(normal) = rule.rewritten(part.unwrap_or(scratch))
         {
             *scratch = normal;
-            return Ok(scratch);
+            return Ok(None);
         }
-        Ok(part.unwrap_or(scratch))
+        Ok(part)
     }
 
     /// The key of a record but for its URL: a part of the record, or `None` if it is in `scratch`.
@@ -173,7 +196,13 @@ impl Selector {
     fn convert<'a>(&self, text: &[u8], scratch: &mut Vec<u8>) -> Result<Option<&'a [u8]>> {
         let text = if self.trim { text.trim_ascii() } else { text };
         scratch.clear();
-        if self.ignore_case {
+        scratch
+            .try_reserve(text.len())
+            .map_err(|_| anyhow!("no memory for a key of {} bytes", text.len()))?;
+        if self.ignore_case && self.kind == Kind::Bytes {
+            scratch.extend_from_slice(text);
+            scratch.make_ascii_lowercase();
+        } else if self.ignore_case {
             convert(self.kind, &text.to_ascii_lowercase(), scratch)?;
         } else {
             convert(self.kind, text, scratch)?;
@@ -183,30 +212,39 @@ impl Selector {
 
     /// Calls `then` with the keys of all records of a chunk.
     pub(crate) fn with_keys<R>(&self, chunk: &Chunk, then: impl FnOnce(&[&[u8]]) -> R) -> Result<R> {
-        if self.is_whole_record() {
-            let keys: Vec<&[u8]> = chunk.records().collect();
-            return Ok(then(&keys));
-        }
-        let (mut bytes, mut ends, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
-        for (index, record) in chunk.records().enumerate() {
-            let key = self.key(record, &mut scratch).map_err(|e| e.context(chunk.place(index)))?;
-            bytes.extend_from_slice(key);
-            ends.push(bytes.len());
-        }
-        let starts = [0].into_iter().chain(ends.iter().copied());
-        let keys: Vec<&[u8]> = starts.zip(&ends).map(|(start, &end)| &bytes[start..end]).collect();
-        Ok(then(&keys))
+        let (keys, good) = self.keys(chunk);
+        good?;
+        Ok(then(&keys.slices()))
     }
 
-    /// Asks a filter for all records of a chunk; appends one answer each.
+    /// The keys of all records of a chunk, or of those before a bad one, and what is wrong with that.
+    fn keys<'a>(&self, chunk: &'a Chunk) -> (Keys<'a>, Result<()>) {
+        let (mut keys, mut scratch) = (Keys::default(), Vec::new());
+        for (index, record) in chunk.records().enumerate() {
+            match self.part_or_scratch(record, &mut scratch) {
+                Ok(Some(part)) => keys.places.push(Ok(part)),
+                Ok(None) => {
+                    let start = keys.copied.len();
+                    keys.copied.extend_from_slice(&scratch);
+                    keys.places.push(Err(start..keys.copied.len()));
+                }
+                Err(error) => return (keys, Err(error.context(chunk.place(index)))),
+            }
+        }
+        (keys, Ok(()))
+    }
+
+    /// Asks a filter for all records of a chunk, or for those before a bad one; appends one answer each.
     pub(crate) fn ask(&self, chunk: &Chunk, filter: &dyn AnyFilter, hits: &mut Vec<bool>) -> Result<()> {
         if is_asked_by_keys(filter) {
-            return self.with_keys(chunk, |keys| filter.contains_keys(keys, hits));
+            let (keys, good) = self.keys(chunk);
+            filter.contains_keys(&keys.slices(), hits);
+            return good;
         }
         let mut digests = Vec::new();
-        self.digests(chunk, filter.hashing(), &mut digests)?;
+        let good = self.digests(chunk, filter.hashing(), &mut digests);
         filter.contains_batch(&digests, hits);
-        Ok(())
+        good
     }
 
     /// Inserts the keys of all records of a chunk; how many of them were new.
@@ -216,7 +254,7 @@ impl Selector {
         Ok(outcomes.iter().filter(|&&outcome| outcome == Insertion::New).count() as u64)
     }
 
-    /// The digests of all records of a chunk.
+    /// The digests of all records of a chunk, or of those before a bad one.
     pub(crate) fn digests(&self, chunk: &Chunk, hashing: Hashing, out: &mut Vec<Digest>) -> Result<()> {
         out.clear();
         if self.is_whole_record() {
@@ -254,7 +292,7 @@ impl Selector {
             }
             anyhow::Ok(())
         };
-        let mut start = 0;
+        let mut start = chunk.start();
         for end in memchr_iter(chunk.terminator, bytes) {
             if !whole {
                 hash(ends.len(), &bytes[start..end])?;
@@ -270,7 +308,7 @@ impl Selector {
         }
         if whole {
             // In a loop of its own, which has nothing else to do.
-            let mut start = skipped.checked_sub(1).map_or(0, |last| ends[last]);
+            let mut start = skipped.checked_sub(1).map_or(chunk.start(), |last| ends[last]);
             digests.extend(ends[skipped..].iter().map(|&end| {
                 let record = &bytes[start..end];
                 start = end;

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::{Result, anyhow};
 use mayhap::family::{MakeFromDigests, MakeWithin};
 use mayhap::shards::{DigestShards, most_threads, working_bytes};
-use mayhap::{AnyFilter, BuildError, Hashing, Spec, math};
+use mayhap::{AnyFilter, BuildError, Hashing, Spec, SpecError, math};
 use mayhap_store::{DigestSpool, LEAST_SPOOL_BYTES};
 
 use crate::args::Common;
@@ -36,7 +36,7 @@ pub(crate) fn build(
         None => common.threads(),
     };
     let progress = Mutex::new(common.progress_of_keys("building", keys));
-    Ok(make(&spec, &Watched { spool: &spool, progress: &progress }, threads)?)
+    make(&spec, &Watched { spool: &spool, progress: &progress }, threads).map_err(|e| with_way_out(e, memory))
 }
 
 /// A set within a universe, both in inputs, with at most so many bytes of memory. Neither the memory nor the threads change it.
@@ -78,7 +78,25 @@ pub(crate) fn build_within(
     let progress = Mutex::new(common.progress_of_keys("building", set.len() + others.len()));
     let (set, others) =
         (Watched { spool: &set, progress: &progress }, Watched { spool: &others, progress: &progress });
-    Ok(make(&spec, &set, &others, threads)?)
+    make(&spec, &set, &others, threads).map_err(|e| with_way_out(e, memory))
+}
+
+/// A filter of all keys at once needs memory for them too, and other bits do not change that.
+fn with_way_out(error: BuildError, memory: Option<u64>) -> anyhow::Error {
+    match error {
+        BuildError::Spec(SpecError::Memory { bytes }) => {
+            let way_out = match memory {
+                None => "limit it with --memory SIZE, which puts hashed keys in temporary files",
+                Some(_) => "give a smaller --memory",
+            };
+            anyhow!(
+                "no memory: the system did not grant {} while the filter was built; {way_out}, use fewer --threads, or \
+                 use a machine with more memory",
+                report::bytes(bytes),
+            )
+        }
+        error => error.into(),
+    }
 }
 
 /// What a shard of a set within a universe takes for each of its keys while it is built: the half, those that are told in the

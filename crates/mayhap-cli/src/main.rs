@@ -2,7 +2,10 @@
 
 mod allow;
 mod args;
+#[cfg(unix)]
+mod closed;
 mod cmd;
+mod compression;
 mod distinct;
 mod drawing;
 mod formats;
@@ -11,11 +14,13 @@ mod json_key;
 mod keys;
 mod known_keys;
 mod numbers;
+mod on_the_way;
 mod output;
 mod parquet_file;
 mod parquet_schema;
 mod progress;
 mod report;
+mod same_file;
 mod secret;
 mod seen;
 mod spelling;
@@ -45,6 +50,7 @@ fn main() -> ExitCode {
     };
     common.records_to_terminal = command.prints_records() && io::stdout().is_terminal();
     ignore_file_size_signal();
+    let warnings = command.warnings();
     let outcome = match command {
         Command::Dedup(args) => cmd::dedup::run(&args, &common),
         Command::Build(args) => cmd::build::run(&args, &common),
@@ -68,6 +74,7 @@ fn main() -> ExitCode {
         Command::Completions(args) => cmd::completions::run(&args),
         Command::Man(args) => cmd::man::run(&args),
     };
+    warnings.take().iter().for_each(|warning| common.say(warning));
     match outcome.and_then(|status| Ok(report::stdout().flush().map(|()| status)?)) {
         Ok(status) => ExitCode::from(status),
         // Whoever reads us has seen enough: `mayhap dedup | head -1` is no error.

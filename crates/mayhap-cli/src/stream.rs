@@ -6,8 +6,8 @@
 
 use std::fs::File;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use anyhow::{Result, anyhow};
@@ -30,8 +30,6 @@ pub(crate) struct Batch {
     pub(crate) digests: Vec<Digest>,
     /// The first record is a header, which is no key: whether it is printed.
     pub(crate) header: Option<bool>,
-    /// Its share of what is on its way.
-    share: Option<Share>,
 }
 
 impl Batch {
@@ -52,41 +50,6 @@ impl Batch {
     }
 }
 
-/// Bytes that may be on their way before the reader waits. One chunk may be larger: it goes alone.
-const MOST_ON_THE_WAY: usize = 32 << 20;
-
-/// The bytes that are on their way from the reader to the writer.
-#[derive(Debug, Default)]
-struct OnTheWay {
-    bytes: Mutex<usize>,
-    is_less: Condvar,
-}
-
-/// Some of those bytes, until it is dropped.
-#[derive(Debug)]
-struct Share {
-    bytes: usize,
-    of: Arc<OnTheWay>,
-}
-
-impl OnTheWay {
-    /// Waits until there is room for so many.
-    fn share(self: &Arc<Self>, bytes: usize) -> Share {
-        let lock = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_too_much = |all: &mut usize| *all > 0 && *all + bytes > MOST_ON_THE_WAY;
-        let mut all = self.is_less.wait_while(lock, is_too_much).unwrap_or_else(PoisonError::into_inner);
-        *all += bytes;
-        Share { bytes, of: self.clone() }
-    }
-}
-
-impl Drop for Share {
-    fn drop(&mut self) {
-        *self.of.bytes.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
-        self.of.is_less.notify_one();
-    }
-}
-
 /// Where batches come from.
 pub(crate) struct Source {
     hasher: Hasher,
@@ -95,7 +58,7 @@ pub(crate) struct Source {
 
 enum From {
     /// The thread that asks. And what came behind the last batch, if that was a bad record.
-    Here(Chunks, Option<anyhow::Error>),
+    Here(Box<Chunks>, Option<anyhow::Error>),
     /// Another one, which reads and hashes.
     Thread(Receiver<Event>),
 }
@@ -119,18 +82,18 @@ struct Hasher {
     hashing: Hashing,
     /// Whether inputs start with a header.
     has_header: bool,
-    /// The header, as soon as it is known.
-    header: Option<Vec<u8>>,
+    /// The digest of the header, as soon as it is known: a copy of it would be another long record.
+    header: Option<Digest>,
 }
 
 impl Hasher {
     fn hash(&mut self, chunk: Chunk, batch: &mut Batch) -> Result<()> {
         batch.header = None;
         if self.has_header && chunk.starts_input {
-            let first = chunk.records().next().unwrap_or_default();
-            match &self.header {
+            let first = Hashing::default().digest(chunk.records().next().unwrap_or_default());
+            match self.header {
                 None => {
-                    self.header = Some(first.to_vec());
+                    self.header = Some(first);
                     batch.header = Some(true);
                 }
                 Some(header) => batch.header = (header == first).then_some(false),
@@ -163,13 +126,13 @@ impl Source {
         let hasher = Hasher { selector: Arc::new(selector), hashing, has_header, header: None };
         let (give_back, spent) = sync_channel(4 * WAITING);
         let from = if threads == 1 && !minds_signals {
-            From::Here(inputs.chunks(), None)
+            From::Here(Box::new(inputs.chunks()), None)
         } else {
             let (events, coming) = sync_channel(WAITING);
             if minds_signals {
                 listen(events.clone())?;
             }
-            let (chunks, hasher) = (inputs.chunks(), hasher.clone());
+            let (chunks, hasher) = (inputs.chunks_for_threads(), hasher.clone());
             // Nobody waits for it: if the program ends while it waits for input, it ends too.
             std::thread::spawn(move || read(chunks, hasher, &spent, &events));
             From::Thread(coming)
@@ -227,11 +190,10 @@ impl Drop for Panics<'_> {
 }
 
 fn read(mut chunks: Chunks, mut hasher: Hasher, spent: &Spent, events: &SyncSender<Event>) {
-    let (_panics, on_the_way) = (Panics(events), Arc::new(OnTheWay::default()));
+    let _panics = Panics(events);
     loop {
         let mut batch = spent.try_recv().unwrap_or_default();
         let read = next(&mut chunks, &mut hasher, &mut batch);
-        batch.share = Some(on_the_way.share(batch.chunk.bytes.len()));
         let event = match read {
             Ok(true) => Event::Batch(batch),
             Ok(false) => Event::Ended,
@@ -287,7 +249,7 @@ fn listen(_: SyncSender<Event>) -> io::Result<()> {
 /// Hands memory back to the reader, unless a long record has made it large. Nobody waits for it: if there is enough, it is one
 /// too many.
 fn return_to(spent: &SyncSender<Batch>, mut batch: Batch) {
-    batch.share = None;
+    batch.chunk.share = None;
     if !batch.chunk.bytes.is_large() {
         let _ = spent.try_send(batch);
     }

@@ -53,7 +53,7 @@ fn no_record_is_lost() {
         b"\xff\n\xfe\n\xc3\n\xed\xa0\x80\n",
     );
     round_trip("carriage returns", b"a\r\nb\r\na\r\na\n\r\n", b"a\r\nb\r\na\n\r\n");
-    round_trip("a byte order mark", b"\xef\xbb\xbfa\na\n", b"\xef\xbb\xbfa\na\n");
+    round_trip("a byte order mark", b"\xef\xbb\xbfa\na\n\xef\xbb\xbfa\n", b"\xef\xbb\xbfa\n\xef\xbb\xbfa\n");
     round_trip("white space", b" \n  \n\t\n \n", b" \n  \n\t\n");
 }
 

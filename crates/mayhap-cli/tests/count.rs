@@ -44,7 +44,7 @@ fn keys_are_selected_as_everywhere() {
     let count =
         |arguments: &str, input: &str| folder.mayhap(&format!("count f {arguments}")).input(input).run();
     count("-z", "b\0c\0").ends(0).prints("b\t2\0c\t1000\0");
-    count("--crlf", "b\r\n").ends(0).prints("b\r\t2\n");
+    count("--crlf", "b\r\n").ends(0).prints("b\t2\r\n");
     count("-d, -k2", "1,b,x\n2,c,y\n").ends(0).prints("1,b,x\t2\n2,c,y\t1000\n");
     count("--json-key /key", "{\"key\":\"b\"}\n").ends(0).prints("{\"key\":\"b\"}\t2\n");
     count("--trim --ignore-case", " B \n").ends(0).prints(" B \t2\n");

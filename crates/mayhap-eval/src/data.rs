@@ -105,6 +105,24 @@ impl Data {
         }
     }
 
+    /// What [`draw`](Self::draw) takes at the most while it draws, in bytes: keys, and for numbers a hash set of them all.
+    #[must_use]
+    pub fn drawing_bytes(self, keys: u64, questions: u64) -> u64 {
+        let all = keys.saturating_add(questions);
+        match self.text() {
+            // Texts of up to 58 bytes and their ends, in memory that doubles.
+            Some(_) => all.saturating_mul(2 * (58 + 8)),
+            None => {
+                // Up to 7 of 8 places are taken, with a byte beside each; while it grows, the smaller set is there too.
+                let places = (all.saturating_mul(8) / 7 + 1).checked_next_power_of_two().unwrap_or(u64::MAX);
+                let set = places.saturating_mul(9).saturating_mul(3) / 2;
+                // The table of a Zipf distribution has 8 bytes for each of four times as many integers.
+                let table = if matches!(self, Self::Zipf { .. }) { keys.saturating_mul(32) } else { 0 };
+                all.saturating_mul(8).saturating_add(set).saturating_add(table)
+            }
+        }
+    }
+
     /// The keys of an experiment, and absent ones to ask for.
     ///
     /// ```

@@ -161,7 +161,10 @@ pub fn run(candidate: Candidate, task: &Task, drawn: &Drawn) -> Result<Run, Impo
     if drawn.absent.is_empty() {
         return Err(Impossible::NoAbsentKey { draws: drawn.asked, distinct: drawn.distinct });
     }
-    let others = strangers(task);
+    let others = match family.make {
+        Make::Within(_) => strangers(task),
+        _ => Keys::Texts(Texts::default()),
+    };
     let started = Instant::now();
     let filter = fill(family, &spec, drawn, &others)?;
     let insert_ns = per_key(started, drawn.members.len());

@@ -28,7 +28,7 @@ pub(crate) struct Args {
     /// Files with keys, one a line; none or - is standard input
     files: Vec<PathBuf>,
     #[command(flatten)]
-    keys: KeyArgs,
+    pub(crate) keys: KeyArgs,
     #[command(flatten)]
     open: OpenArgs,
 }

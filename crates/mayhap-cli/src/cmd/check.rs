@@ -11,14 +11,15 @@ use mayhap::{AnyFilter, Digest, Hashing};
 use crate::args::{Common, KeyArgs, LookupArgs, OpenArgs, Tally};
 use crate::cmd::add::check_kind;
 use crate::formats::{shown, start_of};
-use crate::input::{Buffer, Chunk};
+use crate::input::{Buffer, Chunk, Inputs};
 use crate::keys::{Selector, is_asked_by_keys};
+use crate::same_file::must_not_be_output;
 use crate::{NO, YES, report};
 
 /// Print the records whose keys are perhaps in
 ///
 /// Exit status 0 if a record was printed (or would have been), 1 if none, 2 for an error.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap check bad.mayhap access.log -d' ' -k1\n  \
 mayhap check -v seen.mayhap < urls.txt > fresh.txt\n  mayhap check -q bad.mayhap --key evil.example && echo blocked\n  \
 mayhap check block.mayhap allow.mayhap --which --annotate hosts.txt | cut -f1 | sort | uniq -c")]
@@ -52,7 +53,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) lookup: LookupArgs,
     #[command(flatten)]
-    keys: KeyArgs,
+    pub(crate) keys: KeyArgs,
     #[command(flatten)]
     open: OpenArgs,
 }
@@ -94,6 +95,10 @@ fn is_filter(path: &Path) -> bool {
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let (paths, files) = args.split()?;
+    let inputs = args.key.is_empty().then(|| args.keys.inputs(files));
+    if let Some(inputs) = inputs.as_ref().filter(|_| !args.quick) {
+        must_not_be_output(inputs, paths.iter().copied())?;
+    }
     let (mut filters, mut checked) = (Vec::with_capacity(paths.len()), Vec::with_capacity(paths.len()));
     for path in &paths {
         let opened = args.lookup.open(path, args.keys.kind(), &args.open, common)?;
@@ -104,13 +109,18 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     }
     let names = paths.iter().map(|path| report::printed_name(path.as_os_str())).collect();
     let out = BufWriter::with_capacity(1 << 16, report::stdout());
+    let mut args = args.clone();
+    args.keys.crlf |= filters.iter().any(|asked| asked.keys.crlf);
+    let args = &args;
     let mut printer = Printer { args, names, out, tally: Tally::default() };
-    if args.key.is_empty() {
-        check_inputs(args, common, files, &filters, &mut printer)?;
-    } else {
-        check_arguments(args, &filters, &mut printer)?;
-    }
+    let asked = match inputs {
+        Some(inputs) => check_inputs(args, common, inputs, &filters, &mut printer),
+        None => check_arguments(args, &filters, &mut printer),
+    };
     let Printer { mut out, tally, .. } = printer;
+    // What was found before a bad record is printed.
+    out.flush()?;
+    asked?;
     if args.count {
         writeln!(out, "{}", tally.matched)?;
     }
@@ -145,14 +155,14 @@ fn check_arguments(args: &Args, filters: &[Asked], printer: &mut Printer<'_>) ->
 fn check_inputs(
     args: &Args,
     common: &Common,
-    files: &[PathBuf],
+    mut inputs: Inputs,
     filters: &[Asked],
     printer: &mut Printer<'_>,
 ) -> Result<()> {
-    let mut inputs = args.keys.inputs(files);
     let selectors: Vec<Selector> =
         filters.iter().map(|asked| asked.keys.selector_for(&*asked.filter)).collect();
     inputs.numbered |= args.line_number || selectors.iter().any(Selector::can_fail);
+    inputs.warns_of_carriage_returns &= !args.keys.crlf;
     // Keys are hashed again for a filter whose keys are spelled differently.
     let spellings: Vec<Spelling> = filters.iter().map(|asked| asked.keys.rules().spelling).collect();
     let progress = common.progress("checking", &inputs);
@@ -162,21 +172,28 @@ fn check_inputs(
     while let Some(chunk) = chunks.next(buffer)? {
         progress.advance(chunk.bytes.len());
         digests.made = None;
+        let mut good = Ok(());
         for (index, (Asked { filter, .. }, hits)) in filters.iter().zip(&mut hits).enumerate() {
             hits.clear();
-            if is_asked_by_keys(&**filter) {
-                selectors[index].ask(&chunk, &**filter, hits)?;
+            let asked = if is_asked_by_keys(&**filter) {
+                selectors[index].ask(&chunk, &**filter, hits)
             } else {
                 let made = (filter.hashing(), &spellings[index]);
-                filter.contains_batch(digests.of(&chunk, &selectors[index], made)?, hits);
-            }
+                let (digests, made) = digests.of(&chunk, &selectors[index], made);
+                filter.contains_batch(digests, hits);
+                made
+            };
+            good = good.and(asked);
         }
-        for (index, record) in chunk.records().enumerate() {
+        // All records, or those before a bad one.
+        let answered = hits.iter().map(Vec::len).min().unwrap_or(0);
+        for (index, record) in chunk.printed().take(answered).enumerate() {
             let number = chunk.first_record + index as u64;
             if printer.print(record, number, |filter| hits[filter][index])? {
                 return Ok(());
             }
         }
+        good?;
         if chunk.last_for_now {
             printer.out.flush()?;
         }
@@ -194,12 +211,19 @@ struct Digests<'a> {
 }
 
 impl<'a> Digests<'a> {
-    fn of(&mut self, chunk: &Chunk, selector: &Selector, made: (Hashing, &'a Spelling)) -> Result<&[Digest]> {
+    /// Those of the records before a bad one, and what is wrong with that.
+    fn of(
+        &mut self,
+        chunk: &Chunk,
+        selector: &Selector,
+        made: (Hashing, &'a Spelling),
+    ) -> (&[Digest], Result<()>) {
+        let mut good = Ok(());
         if self.made != Some(made) {
-            selector.digests(chunk, made.0, &mut self.digests)?;
+            good = selector.digests(chunk, made.0, &mut self.digests);
             self.made = Some(made);
         }
-        Ok(&self.digests)
+        (&self.digests, good)
     }
 }
 
@@ -237,11 +261,13 @@ impl Printer<'_> {
         if self.args.line_number {
             write!(self.out, "{number}:")?;
         }
+        let (record, carriage_return) = self.args.keys.before_carriage_return(record);
         self.out.write_all(record)?;
         if self.args.annotate {
             self.out.write_all(self.args.keys.between())?;
             self.out.write_all(if any { b"mayhap" } else { b"no" })?;
         }
+        self.out.write_all(carriage_return)?;
         self.out.write_all(&[self.args.keys.terminator()])?;
         Ok(false)
     }

@@ -8,7 +8,8 @@ use mayhap::Count;
 
 use crate::args::{Common, KeyArgs, LookupArgs, OpenArgs, Tally};
 use crate::cmd::add::{check_kind, need};
-use crate::input::Buffer;
+use crate::input::{Buffer, Inputs};
+use crate::same_file::must_not_be_output;
 use crate::{YES, report};
 
 /// Print records with how often their keys were inserted, perhaps
@@ -29,7 +30,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     lookup: LookupArgs,
     #[command(flatten)]
-    keys: KeyArgs,
+    pub(crate) keys: KeyArgs,
     #[command(flatten)]
     open: OpenArgs,
 }
@@ -43,13 +44,17 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let args = &Args { keys, ..args.clone() };
     let count = filter.as_count().ok_or(filter.unsupported("count"))?;
     let mut out = BufWriter::with_capacity(1 << 16, report::stdout());
-    let tally = if args.key.is_empty() {
-        count_inputs(args, common, count, &mut out)?
-    } else {
-        count_arguments(args, count, &mut out)?
+    let inputs = args.key.is_empty().then(|| args.keys.inputs(&args.files));
+    if let Some(inputs) = &inputs {
+        must_not_be_output(inputs, [&*args.filter])?;
+    }
+    let printed = match inputs {
+        Some(inputs) => count_inputs(args, common, (&inputs, count), &mut out),
+        None => count_arguments(args, count, &mut out),
     };
+    // What was found before a bad record is printed.
     out.flush()?;
-    args.lookup.tell(tally, &[opened.checked]);
+    args.lookup.tell(printed?, &[opened.checked]);
     Ok(YES)
 }
 
@@ -67,21 +72,27 @@ fn count_arguments(args: &Args, filter: &dyn Count, out: &mut impl Write) -> Res
     Ok(tally)
 }
 
-fn count_inputs(args: &Args, common: &Common, filter: &dyn Count, out: &mut impl Write) -> Result<Tally> {
-    let inputs = args.keys.inputs(&args.files);
+fn count_inputs(
+    args: &Args,
+    common: &Common,
+    (inputs, filter): (&Inputs, &dyn Count),
+    out: &mut impl Write,
+) -> Result<Tally> {
     let selector = args.keys.selector();
-    let progress = common.progress("counting", &inputs);
+    let progress = common.progress("counting", inputs);
     let (mut chunks, mut buffer) = (inputs.chunks(), Buffer::default());
     let (mut digests, mut counts, mut tally) = (Vec::new(), Vec::new(), Tally::default());
     while let Some(chunk) = chunks.next(buffer)? {
         progress.advance(chunk.bytes.len());
-        selector.digests(&chunk, filter.hashing(), &mut digests)?;
+        // Of all records, or of those before a bad one.
+        let good = selector.digests(&chunk, filter.hashing(), &mut digests);
         counts.clear();
         filter.count_batch(&digests, &mut counts);
-        for (record, &count) in chunk.records().zip(&counts) {
+        for (record, &count) in chunk.printed().zip(&counts) {
             tally.note_printed(count > 0);
             print(args, out, record, count)?;
         }
+        good?;
         if chunk.last_for_now {
             out.flush()?;
         }
@@ -92,7 +103,9 @@ fn count_inputs(args: &Args, common: &Common, filter: &dyn Count, out: &mut impl
 
 /// A tab, whatever is between the columns of the record: the count is always behind the last one.
 fn print(args: &Args, out: &mut impl Write, record: &[u8], count: u64) -> io::Result<()> {
+    let (record, carriage_return) = args.keys.before_carriage_return(record);
     out.write_all(record)?;
     write!(out, "\t{count}")?;
+    out.write_all(carriage_return)?;
     out.write_all(&[args.keys.terminator()])
 }

@@ -16,6 +16,7 @@ use crate::args::{Common, KeyArgs};
 use crate::cmd::add::{check_kind, need};
 use crate::formats::{FileFormat, shown, start_of};
 use crate::input::Inputs;
+use crate::same_file::must_not_be_output;
 use crate::secret::SecretArgs;
 use crate::seen::{LimitReached, Limits, Seen};
 use crate::stream::{Batch, Event, Output, Reading, Source};
@@ -107,7 +108,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     stats: Option<StatsFormat>,
     #[command(flatten)]
-    keys: KeyArgs,
+    pub(crate) keys: KeyArgs,
     #[command(flatten)]
     secret: SecretArgs,
 }
@@ -324,7 +325,7 @@ impl Memory {
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let (started, mut warnings) = (Instant::now(), Vec::new());
     let mut inputs = args.keys.inputs(&args.files);
-    must_not_be_output(&args.files)?;
+    must_not_be_output(&inputs, args.state.as_deref())?;
     let (counts, memory) = if args.verify || args.only_once {
         inputs.set_aside()?;
         in_two_passes(args, common, &inputs)?
@@ -339,28 +340,12 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     if let Some(full) = counts.full {
         return Err(full.into());
     }
+    if args.stats == Some(StatsFormat::Json) {
+        warnings.extend(args.keys.warnings.take());
+    }
     tell(args, &counts, &memory, &warnings, started.elapsed().as_secs_f64());
     // As a shell tells that a signal ended a command.
     Ok(counts.stopped.map_or(YES, |signal| 128u8.saturating_add(signal as u8)))
-}
-
-/// Refuses to read what it writes: it would never come to the end.
-fn must_not_be_output(files: &[PathBuf]) -> Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let Ok(output) = report::stdout_file().and_then(|file| file.metadata()) else { return Ok(()) };
-        let is_output = |path: &&PathBuf| {
-            let same = |input: std::fs::Metadata| (input.dev(), input.ino()) == (output.dev(), output.ino());
-            output.is_file() && path.metadata().is_ok_and(same)
-        };
-        if let Some(path) = files.iter().find(is_output) {
-            bail!("{}: is the output too; write to another file", path.display());
-        }
-    }
-    #[cfg(not(unix))]
-    let _ = files;
-    Ok(())
 }
 
 fn in_one_pass(args: &Args, common: &Common, inputs: &Inputs, mut seen: Seen) -> Result<(Counts, Seen)> {

@@ -6,8 +6,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, ensure};
+use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
-use mayhap::{Family, Hashing, Layout, math};
+use mayhap::{Family, Hashing, Layout, Spec, math};
 use mayhap_eval::{
     Absent, Baseline, Candidate, Data, HASH_FUNCTIONS, HASHED_KEYS, Impossible, NoChart, PAPERS, Paper, Runs,
     SplitMix64, TIMED_BYTES, Task, baselines,
@@ -189,6 +190,11 @@ fn families(args: &Args, common: &Common) -> Result<u8> {
         })
         .flat_map(|family| Candidate::all(family, keys, args.fpr))
         .collect();
+    let drawing = args.data.iter().map(|data| data.drawing_bytes(keys, questions)).max().unwrap_or(0);
+    let working =
+        candidates.iter().map(|candidate| working_bytes(candidate, keys, args.fpr)).max().unwrap_or(0);
+    let ladder = if with_baselines { keys.saturating_mul(LADDER_BYTES) } else { 0 };
+    must_be_granted(drawing.saturating_add(working.max(ladder)), keys)?;
     let absent = match args.absent {
         AbsentChoice::Same => Absent::Same,
         AbsentChoice::Disjoint => Absent::Disjoint,
@@ -238,6 +244,37 @@ fn families(args: &Args, common: &Common) -> Result<u8> {
         plots(folder, keys, args, common)?;
     }
     Ok(YES)
+}
+
+/// What the largest hash set of the ladder takes for a key: a text of up to 58 bytes, and its place.
+const LADDER_BYTES: u64 = 140;
+
+/// What a filter takes at the most while it is filled, beside the drawn keys: it may be twice there as it grows, in memory
+/// that has doubled, and families that are made of all keys at once have their digests besides.
+fn working_bytes(candidate: &Candidate, keys: u64, fpr: f64) -> u64 {
+    let plan = (candidate.family.plan)(&Spec::sized(keys, fpr).with_others(keys));
+    let filter = plan.map_or(0, |plan| plan.bits / 2);
+    let per_key = match candidate.family.make {
+        // An integer far from all others has a container of its own, and perhaps a node of a tree.
+        _ if candidate.family == &mayhap::filters::roaring::FAMILY => 300,
+        Make::Empty(_) => 0,
+        Make::Within(_) => 256,
+        _ => 96,
+    };
+    filter.saturating_add(keys.saturating_mul(per_key))
+}
+
+/// Asks for so much memory and gives it back. The sets of an experiment grow as keys come, and if they cannot, the process
+/// ends without a word; so it is known before.
+fn must_be_granted(bytes: u64, keys: u64) -> Result<()> {
+    let granted = usize::try_from(bytes).is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
+    ensure!(
+        granted,
+        "-n {keys}: an experiment holds all of its keys, which takes up to {}, and the system does not grant that much \
+         memory; give a smaller -n",
+        report::bytes(bytes)
+    );
+    Ok(())
 }
 
 fn print(

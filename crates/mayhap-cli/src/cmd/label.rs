@@ -9,7 +9,8 @@ use mayhap::{Label, Labels};
 
 use crate::args::{Common, KeyArgs, LookupArgs, OpenArgs, Tally};
 use crate::cmd::add::{check_kind, need};
-use crate::input::Buffer;
+use crate::input::{Buffer, Inputs};
+use crate::same_file::must_not_be_output;
 use crate::{YES, report};
 
 /// Print records with the labels that their keys perhaps have
@@ -32,7 +33,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     lookup: LookupArgs,
     #[command(flatten)]
-    keys: KeyArgs,
+    pub(crate) keys: KeyArgs,
     #[command(flatten)]
     open: OpenArgs,
 }
@@ -46,13 +47,17 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let args = &Args { keys, ..args.clone() };
     let label = filter.as_label().ok_or(filter.unsupported("label"))?;
     let mut out = BufWriter::with_capacity(1 << 16, report::stdout());
-    let tally = if args.key.is_empty() {
-        label_inputs(args, common, label, &mut out)?
-    } else {
-        label_arguments(args, label, &mut out)?
+    let inputs = args.key.is_empty().then(|| args.keys.inputs(&args.files));
+    if let Some(inputs) = &inputs {
+        must_not_be_output(inputs, [&*args.filter])?;
+    }
+    let printed = match inputs {
+        Some(inputs) => label_inputs(args, common, (&inputs, label), &mut out),
+        None => label_arguments(args, label, &mut out),
     };
+    // What was found before a bad record is printed.
     out.flush()?;
-    args.lookup.tell(tally, &[opened.checked]);
+    args.lookup.tell(printed?, &[opened.checked]);
     Ok(YES)
 }
 
@@ -70,21 +75,27 @@ fn label_arguments(args: &Args, filter: &dyn Label, out: &mut impl Write) -> Res
     Ok(tally)
 }
 
-fn label_inputs(args: &Args, common: &Common, filter: &dyn Label, out: &mut impl Write) -> Result<Tally> {
-    let inputs = args.keys.inputs(&args.files);
+fn label_inputs(
+    args: &Args,
+    common: &Common,
+    (inputs, filter): (&Inputs, &dyn Label),
+    out: &mut impl Write,
+) -> Result<Tally> {
     let selector = args.keys.selector();
-    let progress = common.progress("labelling", &inputs);
+    let progress = common.progress("labelling", inputs);
     let (mut chunks, mut buffer) = (inputs.chunks(), Buffer::default());
     let (mut digests, mut labels, mut tally) = (Vec::new(), Vec::new(), Tally::default());
     while let Some(chunk) = chunks.next(buffer)? {
         progress.advance(chunk.bytes.len());
-        selector.digests(&chunk, filter.hashing(), &mut digests)?;
+        // Of all records, or of those before a bad one.
+        let good = selector.digests(&chunk, filter.hashing(), &mut digests);
         labels.clear();
         filter.label_batch(&digests, &mut labels);
-        for (record, labels) in chunk.records().zip(&labels) {
+        for (record, labels) in chunk.printed().zip(&labels) {
             tally.note_printed(*labels != Labels::None);
             print(args, filter, out, record, labels)?;
         }
+        good?;
         if chunk.last_for_now {
             out.flush()?;
         }
@@ -101,6 +112,7 @@ fn print(
     record: &[u8],
     labels: &Labels,
 ) -> io::Result<()> {
+    let (record, carriage_return) = args.keys.before_carriage_return(record);
     out.write_all(record)?;
     out.write_all(b"\t")?;
     match labels {
@@ -115,6 +127,7 @@ fn print(
             }
         }
     }
+    out.write_all(carriage_return)?;
     out.write_all(&[args.keys.terminator()])
 }
 

@@ -3,13 +3,14 @@
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use mayhap::bits::Bitmap;
 use roaring::RoaringTreemap;
 
 use crate::args::{Common, KeyArgs};
 use crate::input::Buffer;
 use crate::keys::{Kind, number};
+use crate::same_file::must_not_be_output;
 use crate::{YES, report};
 
 /// Sort unsigned integers and drop repeats, with a bitmap
@@ -34,6 +35,26 @@ const ALWAYS_DENSE: u64 = 1 << 27;
 /// Beyond that, one integer in 64 must be there for it to be the smaller one.
 const DENSE: u64 = 64;
 
+/// So many integers at a time go into a compressed bitmap without a look at the memory.
+const AT_A_TIME: u64 = 1 << 16;
+/// What an integer takes of a compressed bitmap at the most: if it is far from all others, a node of a tree, a list of
+/// containers and a container are made for it, each with room for more.
+const MOST_BYTES: u64 = 512;
+
+/// The compressed bitmap takes its memory piece by piece, and ends the process if there is none. So as much as it may take
+/// next is asked for before, and given back.
+fn must_be_granted(bytes: u64, integers: u64) -> Result<()> {
+    let granted = usize::try_from(bytes).is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
+    if !granted {
+        bail!(
+            "after {} different integers, the system grants no more memory for them; sort parts of the input, or use \
+             `sort -n -u`",
+            report::grouped(integers),
+        );
+    }
+    Ok(())
+}
+
 enum Set {
     Dense { bitmap: Bitmap, ones: u64 },
     Sparse { set: RoaringTreemap, ones: u64 },
@@ -50,13 +71,22 @@ impl Set {
             if integer >= bitmap.universe() && integer < room {
                 bitmap.resize((integer + 1).next_power_of_two())?;
             } else if integer >= bitmap.universe() {
+                // Compressed it has the same bytes at the most, and a few more for each container of 8 KiB.
+                must_be_granted(bitmap.universe() / 8 / 64 * 65 + AT_A_TIME * MOST_BYTES, *ones)?;
                 let set = RoaringTreemap::from_sorted_iter(bitmap.iter()).context("a bitmap is sorted")?;
                 *self = Self::Sparse { set, ones: *ones };
             }
         }
         match self {
             Self::Dense { bitmap, ones } => *ones += u64::from(bitmap.set(integer)?),
-            Self::Sparse { set, ones } => *ones += u64::from(set.insert(integer)),
+            Self::Sparse { set, ones } => {
+                if set.insert(integer) {
+                    *ones += 1;
+                    if ones.is_multiple_of(AT_A_TIME) {
+                        must_be_granted(AT_A_TIME * MOST_BYTES, *ones)?;
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -77,10 +107,13 @@ impl Set {
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     if args.keys.kind() != Kind::Bytes || args.keys.selector().url.is_some() {
-        anyhow::bail!("sort reads unsigned decimal integers; leave out --as, --url and --strip-query");
+        bail!("sort reads unsigned decimal integers; leave out --as, --url and --strip-query");
     }
     let mut inputs = args.keys.inputs(&args.files);
     inputs.numbered = true;
+    // Spaces around an integer are forgiven, and so are carriage returns.
+    inputs.warns_of_carriage_returns = false;
+    must_not_be_output(&inputs, [])?;
     let (selector, mut scratch) = (args.keys.selector(), Vec::new());
     let progress = common.progress("reading", &inputs);
     let mut set = Set::new()?;

@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    keys: KeyArgs,
+    pub(crate) keys: KeyArgs,
     #[command(flatten)]
     open: OpenArgs,
 }

@@ -16,6 +16,15 @@ pub(crate) fn records(input: &[u8], end: u8) -> Vec<&[u8]> {
     }
 }
 
+/// The records of an input, each with its key: a byte order mark at the start of the input is no part of it.
+fn keyed(input: &[u8]) -> Vec<(&[u8], &[u8])> {
+    let mut keyed: Vec<_> = records(input, b'\n').into_iter().map(|record| (record, record)).collect();
+    if let Some((_, key)) = keyed.first_mut() {
+        *key = key.strip_prefix(b"\xef\xbb\xbf").unwrap_or(key);
+    }
+    keyed
+}
+
 /// Records with their ends.
 pub(crate) fn joined<'a>(records: impl IntoIterator<Item = &'a [u8]>, end: u8) -> Vec<u8> {
     let mut out = Vec::new();
@@ -29,20 +38,23 @@ pub(crate) fn joined<'a>(records: impl IntoIterator<Item = &'a [u8]>, end: u8) -
 /// The first record of each kind.
 pub(crate) fn firsts(input: &[u8]) -> Vec<u8> {
     let mut seen = HashSet::new();
-    joined(records(input, b'\n').into_iter().filter(|&record| seen.insert(record)), b'\n')
+    let first = keyed(input).into_iter().filter(|&(_, key)| seen.insert(key));
+    joined(first.map(|(record, _)| record), b'\n')
 }
 
 /// All records but the first of each kind.
 pub(crate) fn repeats(input: &[u8]) -> Vec<u8> {
     let mut seen = HashSet::new();
-    joined(records(input, b'\n').into_iter().filter(|&record| !seen.insert(record)), b'\n')
+    let again = keyed(input).into_iter().filter(|&(_, key)| !seen.insert(key));
+    joined(again.map(|(record, _)| record), b'\n')
 }
 
 /// The records that never come again.
 pub(crate) fn singles(input: &[u8]) -> Vec<u8> {
     let mut counts: HashMap<&[u8], u64> = HashMap::new();
-    records(input, b'\n').into_iter().for_each(|record| *counts.entry(record).or_default() += 1);
-    joined(records(input, b'\n').into_iter().filter(|record| counts[record] == 1), b'\n')
+    keyed(input).into_iter().for_each(|(_, key)| *counts.entry(key).or_default() += 1);
+    let once = keyed(input).into_iter().filter(|(_, key)| counts[key] == 1);
+    joined(once.map(|(record, _)| record), b'\n')
 }
 
 /// The end report: what was read was printed or dropped.

@@ -38,7 +38,7 @@ use core::hash::{BuildHasherDefault, Hasher};
 use hashbrown::HashSet;
 
 use crate::bits::{Bytes, Words};
-use crate::error::{DecodeError, Full, Mismatch, SpecError};
+use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key};
 use crate::narrow::index;
@@ -355,8 +355,20 @@ impl Filter for Exact {
 
 impl Insert for Exact {
     fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
+        // Where there is no memory, an error here is better than the end of the process.
+        if self.added.try_reserve(1).is_err() {
+            let limit = Limit::Memory { bytes: grown_bytes(self.added.len()) };
+            return Err(Full { limit, inserted: 0 });
+        }
         Ok(self.put(digest))
     }
+}
+
+/// What a hash set of so many digests takes when it grows: twice as many places, of which an eighth stays free, and a byte
+/// for each.
+fn grown_bytes(len: usize) -> u64 {
+    let places = (len as u64 + 1).saturating_mul(8) / 7;
+    places.next_power_of_two().saturating_mul(size_of::<Digest>() as u64 + 1)
 }
 
 impl Remove for Exact {

@@ -616,6 +616,15 @@ fn enlarge(words: &mut Words, len: usize) -> Result<(), SpecError> {
     Ok(())
 }
 
+/// So many zeros.
+fn clear<T: Copy + Default>(values: &mut Vec<T>, len: usize) -> Result<(), SpecError> {
+    values.clear();
+    let refused = |_| SpecError::Memory { bytes: (len as u64).saturating_mul(size_of::<T>() as u64) };
+    values.try_reserve_exact(len).map_err(refused)?;
+    values.resize(len, T::default());
+    Ok(())
+}
+
 impl Workspace {
     fn built(
         &mut self,
@@ -697,10 +706,8 @@ impl Workspace {
         enlarge(&mut self.counts, slots.div_ceil(8))?;
         self.keys.as_mut_slice()[..slots].fill(0);
         self.counts.as_mut_slice()[..slots.div_ceil(8)].fill(0);
-        self.lone.clear();
-        self.lone.resize(slots + WAYS, 0);
-        self.ways.clear();
-        self.ways.resize(len, 0);
+        clear(&mut self.lone, slots + WAYS)?;
+        clear(&mut self.ways, len)?;
         let ordered = &mut self.ordered.as_mut_slice()[..len];
         let keys = &mut self.keys.as_mut_slice()[..slots];
         let counts: &mut [u8] = &mut bytemuck::cast_slice_mut(self.counts.as_mut_slice())[..slots];
