@@ -13,6 +13,7 @@ use crate::args::{Common, KeyArgs};
 use crate::cmd::add::{check_kind, need};
 use crate::formats::{FileFormat, shown, start_of};
 use crate::input::Inputs;
+use crate::output::is_stdout;
 use crate::secret::SecretArgs;
 use crate::seen::{Limits, Seen};
 use crate::stream::{Batch, Event, Output, Reading, Source};
@@ -322,6 +323,9 @@ fn in_one_pass(args: &Args, common: &Common, inputs: &Inputs, mut seen: Seen) ->
 }
 
 fn with_state(args: &Args, common: &Common, inputs: &Inputs, state: &Path) -> Result<(Counts, Memory)> {
+    if is_stdout(state) {
+        bail!("--state -: a state is read and written again, which standard output cannot be; name a file");
+    }
     if let Some(start) = start_of(state)
         && let Some(format @ (FileFormat::Foreign(_) | FileFormat::Parquet)) = shown(state, start)?
     {
