@@ -44,25 +44,30 @@ fn keys_are_selected_as_everywhere() {
     let count =
         |arguments: &str, input: &str| folder.mayhap(&format!("count f {arguments}")).input(input).run();
     count("-z", "b\0c\0").ends(0).prints("b\t2\0c\t1000\0");
-    count("--crlf", "b\r\n").ends(0).prints("b\t2\r\n");
     count("-d, -k2", "1,b,x\n2,c,y\n").ends(0).prints("1,b,x\t2\n2,c,y\t1000\n");
     count("--json-key /key", "{\"key\":\"b\"}\n").ends(0).prints("{\"key\":\"b\"}\t2\n");
-    count("--trim --ignore-case", " B \n").ends(0).prints(" B \t2\n");
-    count("--as hex", "62\n").ends(0).prints("62\t2\n");
-    count("-d, -k2", "1,b\n2\n").ends(2).says("line 2: there are 1 fields, and field 2 is the key");
-    count("--as u64", "one\n").ends(2).prints("").says("line 1: \"one\" is not");
+    count("-d, -k2", "1,b\n2\n").ends(2).says("line 2: only 1 field, and the key is field 2");
+    for (options, asked, printed) in [
+        ("--crlf", "b\r\n", "b\t2\r\n"),
+        ("--trim --ignore-case", " B \n", " B \t2\n"),
+        ("--as hex", "62\n", "62\t2\n"),
+    ] {
+        let keys = if options == "--as hex" { "62\n62\n" } else { "b\nb\n" };
+        folder.mayhap(&format!("build --counts {options} -o g")).input(keys).run().ends(0);
+        folder.mayhap("count g").input(asked).run().ends(0).prints(printed);
+    }
+    folder.mayhap("build --counts --as u64 -o g").input("1\n").run().ends(0);
+    folder.mayhap("count g").input("one\n").run().ends(2).prints("").says("line 1: \"one\" is not");
 }
 
 #[test]
 fn keys_can_be_arguments() {
     let folder = abc("--counts");
     folder.mayhap("count f --key x --key c --key -b").run().ends(0).prints("x\t0\nc\t1000\n-b\t0\n");
-    folder.mayhap("count f --ignore-case --trim --key").arg(" B ").run().ends(0).prints(" B \t2\n");
-    folder
-        .mayhap("count f --as u64 --key 1 --key z")
-        .run()
-        .ends(2)
-        .says("mayhap: --key number 2: \"z\" is not");
+    folder.mayhap("build --counts --ignore-case --trim -o g").input("B\n b\n").run().ends(0);
+    folder.mayhap("count g --key").arg(" B ").run().ends(0).prints(" B \t2\n");
+    folder.mayhap("build --counts --as u64 -o h").input("1\n").run().ends(0);
+    folder.mayhap("count h --key 1 --key z").run().ends(2).says("mayhap: --key number 2: \"z\" is not");
     folder.mayhap("count f --key a file").run().ends(2).says("cannot be used with");
 }
 

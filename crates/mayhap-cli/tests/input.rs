@@ -230,7 +230,7 @@ fn lines_that_end_in_carriage_returns_give_a_warning() {
     let crlf = |count: u64| lines("", count).replace('\n', "\r\n");
     let warning = |name: &str| {
         format!(
-            "mayhap: warning: {name}: its lines end in CR LF, and the carriage return (CR) is part of each key; drop it with --crlf"
+            "mayhap: warning: {name}: its lines end in CR LF, and the carriage return (CR) is part of each key; drop it with --crlf (a filter is built with it, and lookups then drop it too)"
         )
     };
     folder.write("two", crlf(2));

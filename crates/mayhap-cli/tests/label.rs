@@ -33,8 +33,10 @@ fn prints_each_record_a_tab_and_its_label() {
     label("--no-mmap", "d\n").ends(0).prints("d\tdanger\n");
     label("-z", "b\0c\0").ends(0).prints("b\twork\0c\twork\0");
     label("-d, -k2", "1,b,x\n2,d,y\n").ends(0).prints("1,b,x\twork\n2,d,y\tdanger\n");
-    label("--trim --ignore-case", " D \n").ends(0).prints(" D \tdanger\n");
-    label("-d, -k2", "1,b\n2\n").ends(2).says("line 2: there are 1 fields, and field 2 is the key");
+    folder.write("upper", "D\n");
+    folder.mayhap("build --trim --ignore-case --label danger=upper -o g").run().ends(0);
+    folder.mayhap("label g").input(" d \n").run().ends(0).prints(" d \tdanger\n");
+    label("-d, -k2", "1,b\n2\n").ends(2).says("line 2: only 1 field, and the key is field 2");
     folder.mayhap("label f --key d --key x --key -a").run().ends(0).prints("d\tdanger\nx\t\n-a\t\n");
     folder.mayhap("label f --key d file").run().ends(2).says("cannot be used with");
     folder.mayhap("label absent").run().ends(2).says("absent: cannot open");

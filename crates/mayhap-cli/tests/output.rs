@@ -351,6 +351,14 @@ fn a_dash_is_standard_output_and_never_a_file() {
         .ends(2)
         .prints("")
         .says("--key-file -: a secret is not written to standard output; name a file");
+    folder
+        .mayhap("dedup --state -")
+        .input("a\n")
+        .run()
+        .ends(2)
+        .prints("")
+        .says("--state -: ")
+        .says("name a file");
     assert_eq!(folder.names(), ["f", "x.svg"]);
 }
 

@@ -16,6 +16,7 @@ use crate::args::{Common, KeyArgs};
 use crate::cmd::add::{check_kind, need};
 use crate::formats::{FileFormat, shown, start_of};
 use crate::input::Inputs;
+use crate::output::is_stdout;
 use crate::same_file::must_not_be_output;
 use crate::secret::SecretArgs;
 use crate::seen::{LimitReached, Limits, Seen};
@@ -366,6 +367,9 @@ fn with_state(
     state: &Path,
     warnings: &mut Vec<String>,
 ) -> Result<(Counts, Memory)> {
+    if is_stdout(state) {
+        bail!("--state -: a state is read and written again, which standard output cannot be; name a file");
+    }
     if let Some(start) = start_of(state)
         && let Some(format @ (FileFormat::Foreign(_) | FileFormat::Parquet)) = shown(state, start)?
     {

@@ -275,6 +275,15 @@ impl Header {
             if extent.offset != expected {
                 return Err(DecodeError::Value { field: "offset of a part", found: extent.offset });
             }
+            // An empty section behind bytes that are missing.
+            let (gap, there) = (extent.offset - end, total.saturating_sub(end));
+            if there < gap {
+                return Err(DecodeError::Truncated {
+                    field: "gap before a section",
+                    needed: gap,
+                    available: there,
+                });
+            }
             end = extent.end().filter(|&end| end <= total).ok_or(DecodeError::Truncated {
                 field,
                 needed: extent.length,
