@@ -474,6 +474,10 @@ fn update_in_place<T, E>(
     let payload = header.payload;
     let length = usize::try_from(payload.length)
         .map_err(|_| StoreError::io(path, "map")(io::ErrorKind::OutOfMemory.into()))?;
+    // A page of a map that has no place on a full disk is the end of the process; here it is an error still. On some file
+    // systems a look at such a page is enough.
+    space::reserve(&file, payload.offset, payload.length)
+        .map_err(StoreError::io(path, "reserve its space on the disk"))?;
     let map = map_mut(&file, path, payload.offset, length).map_err(StoreError::io(path, "map"))?;
     let sections = read_sections(path, &mut file, &header)?;
     let mut frame = Frame { header, payload: Bytes::exclusive(map), sections, verified: false };
@@ -492,9 +496,6 @@ fn update_in_place<T, E>(
             .and_then(|()| file.sync_data())
             .map_err(StoreError::io(path, "write"))
     };
-    // A page of a map that has no place on a full disk is the end of the process; here it is an error still.
-    space::reserve(&file, payload.offset, payload.length)
-        .map_err(StoreError::io(path, "reserve its space on the disk"))?;
     // From here on a crash must not leave counts and a checksum that no longer hold.
     mark_writing(&mut start);
     put_header(&mut file, &start)?;
