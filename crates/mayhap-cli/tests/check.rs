@@ -317,8 +317,7 @@ fn several_filters_without_which_are_refused() {
     folder.write("keys", "a\n");
     folder.mayhap("build -o f keys").run().ends(0);
     folder.mayhap("build -o g keys").run().ends(0);
-    folder.mayhap("build --to guava -o h keys").run().ends(0);
-    for (rest, named) in [("g keys", "g"), ("keys g", "g"), ("h keys", "h"), ("g --key a", "g")] {
+    for (rest, named) in [("g keys", "g"), ("keys g", "g"), ("g --key a", "g")] {
         let done = folder.mayhap(&format!("check f {rest}")).run().ends(2).prints("");
         done.says_only(&format!("mayhap: {named} is a filter; add --which to ask several"));
     }

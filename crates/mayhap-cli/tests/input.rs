@@ -365,13 +365,19 @@ fn no_command_reads_its_own_output() {
 #[test]
 fn an_added_column_is_before_the_carriage_return() {
     let folder = digits();
-    folder.mayhap("build --counts -o counts").input("1\n1\n").run().ends(0);
+    folder.mayhap("build --crlf -p 1e-9 -o crlf").input("1\n7\n").run().ends(0);
+    folder.mayhap("build --counts --crlf -o counts").input("1\n1\n").run().ends(0);
     folder.write("one", "1\n");
-    folder.mayhap("build --label x=one -o labels").run().ends(0);
+    folder.mayhap("build --label x=one --crlf -o labels").run().ends(0);
     let run = |command: &str| folder.mayhap(command).input("1\r\nx\r\n7\n").run().ends(0);
-    run("check --crlf --annotate f").prints("1\tmayhap\r\nx\tno\r\n7\tmayhap\n");
-    run("check --crlf f").prints("1\r\n7\n");
-    run("count --crlf counts").prints("1\t2\r\nx\t0\r\n7\t0\n");
+    // The file says that its keys are without it, and so it may be said again.
+    for options in ["", "--crlf"] {
+        run(&format!("check {options} --annotate crlf"))
+            .prints("1\tmayhap\r\nx\tno\r\n7\tmayhap\n")
+            .stays_quiet();
+        run(&format!("check {options} crlf")).prints("1\r\n7\n").stays_quiet();
+        run(&format!("count {options} counts")).prints("1\t2\r\nx\t0\r\n7\t0\n").stays_quiet();
+    }
     run("label --crlf labels").prints("1\tx\r\nx\t\r\n7\t\n");
     // It is a part of the record where nobody said otherwise.
     run("check --annotate f").prints("1\r\tno\nx\r\tno\n7\tmayhap\n");

@@ -120,5 +120,6 @@ fn what_cannot_be_tested_is_an_error() {
     folder.mayhap("test keys keys").run().ends(2).says("keys: not a mayhap file");
     folder.mayhap("test f nonesuch").run().ends(2).says("nonesuch: cannot open");
     folder.mayhap("test f keys --absent nonesuch").run().ends(2).says("nonesuch: cannot open");
-    folder.mayhap("test f keys --as u64").run().ends(2).says("keys: line 1: \"key-0\" is not a whole number");
+    folder.mayhap("build --as u64 -o integers").input("1\n").run().ends(0);
+    folder.mayhap("test integers keys").run().ends(2).says("keys: line 1: \"key-0\" is not a whole number");
 }

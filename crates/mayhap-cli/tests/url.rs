@@ -68,10 +68,16 @@ fn a_filter_of_addresses_is_asked_for_addresses() {
     folder.mayhap("build --family exact --strip-query utm_* -o f").input(addresses).run().ends(0);
     let asked = "http://a.org:80/x?a&b#c\nhttp://a.org/x?a\nhttps://B.org\nfoo\nFoo\n";
     let found = "http://a.org:80/x?a&b#c\nhttps://B.org\nfoo\n";
-    folder.mayhap("check --url f").input(asked).run().ends(0).prints(found);
-    folder.mayhap("check f").input(asked).run().ends(0).prints("foo\n");
-    folder.mayhap("check f --url --key HTTP://A.ORG/x?b&a").run().ends(0).prints("HTTP://A.ORG/x?b&a\n");
-    folder.mayhap("add --url f").input("http://c.org#1\n").run().ends(0);
+    folder.mayhap("check f").input(asked).run().ends(0).prints(found);
+    folder.mayhap("check --strip-query utm_* f").input(asked).run().ends(0).prints(found);
+    folder
+        .mayhap("check --url f")
+        .input(asked)
+        .run()
+        .ends(2)
+        .says("--strip-query utm_*, and --url says otherwise");
+    folder.mayhap("check f --key HTTP://A.ORG/x?b&a").run().ends(0).prints("HTTP://A.ORG/x?b&a\n");
+    folder.mayhap("add f").input("http://c.org?utm_a#1\n").run().ends(0);
     folder.mayhap("check f").input("http://c.org/\n").run().ends(0).prints("http://c.org/\n");
 }
 
