@@ -197,7 +197,9 @@ fn a_state_that_is_full_stops_before_anything_is_dropped() {
     assert!(folder.read("seen") == before);
     // It fills on the way: all that was noted is printed, and remembered.
     let done = folder.mayhap("dedup --state-any --state seen").input(&new).run().ends(2);
-    done.says("the false-positive rate is").says("what was printed is remembered");
+    done.says("mayhap: seen: after ")
+        .says("the false-positive rate is")
+        .says("what was printed is remembered");
     let done = folder.mayhap("info --json seen").run().ends(0).json();
     let now = done["fpr_now"].as_f64().unwrap();
     assert!(now > 0.1 && now < 0.25, "{now}");

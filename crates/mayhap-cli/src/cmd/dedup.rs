@@ -339,7 +339,11 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         (counts, Memory::of(&mut seen))
     };
     if let Some(full) = counts.full {
-        return Err(full.into());
+        let full = anyhow::Error::from(full);
+        return Err(match &args.state {
+            Some(state) => full.context(state.display().to_string()),
+            None => full,
+        });
     }
     if args.stats == Some(StatsFormat::Json) {
         warnings.extend(args.keys.warnings.take());
