@@ -12,6 +12,8 @@ pub(crate) fn test(all: bool) -> Vec<Step> {
     let tests = if all {
         Cargo::line("test --workspace --all-features --release -- --include-ignored")
             .with_env("MAYHAP_TEST_ALL", "1")
+            // Linking a hundred programs with it took an hour, and large data needs optimised loops only.
+            .with_env("CARGO_PROFILE_RELEASE_LTO", "off")
     } else {
         Cargo::line("test --workspace --all-features")
     };
