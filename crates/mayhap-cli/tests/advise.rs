@@ -144,8 +144,10 @@ fn the_command_of_the_advice_builds_what_was_advised() {
             let is_sized = advice["exact"] == false && advice["grows"] == false && family != "universe";
             if is_sized && advice["capacity"] == 2000 {
                 let (planned, built) = (advice["bits"].as_f64().unwrap(), info["bits"].as_f64().unwrap());
+                // Under a random secret a small static filter may have to be made again, a little larger.
+                let allowed = if command.contains("--keyed") { 0.25 } else { 0.02 };
                 assert!(
-                    (built / planned - 1.0).abs() < 0.02,
+                    (built / planned - 1.0).abs() < allowed,
                     "{needs}: {built} bits, {planned} were planned"
                 );
             }
