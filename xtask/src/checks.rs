@@ -94,7 +94,8 @@ mod tests {
         assert_eq!(changed[1].0, "cargo test --workspace --all-features");
         assert_eq!(
             changed[1].1,
-            "MAYHAP_TEST_ALL=1 cargo test --workspace --all-features --release -- --include-ignored"
+            "MAYHAP_TEST_ALL=1 CARGO_PROFILE_RELEASE_LTO=off cargo test --workspace --all-features --release -- \
+             --include-ignored"
         );
     }
 }
