@@ -525,7 +525,7 @@ impl Chunks {
     }
 }
 
-/// So many records at the start of an input are looked at for carriage returns.
+/// The number of records at the start of an input that are examined for carriage returns.
 const LOOKED_AT: u32 = 1000;
 
 /// Whether the first records of an input all end in a carriage return.
@@ -743,7 +743,7 @@ impl Input {
         Ok(cut)
     }
 
-    /// The record behind so many records that were not given out is too long.
+    /// The error for a record that is too long. `records` is the number of records of the same read before it.
     fn is_too_long(&self, records: u64, inputs: &Inputs) -> anyhow::Error {
         let end =
             if inputs.terminator == 0 { "NUL" } else { "a newline; -z is for records that end with NUL" };
@@ -773,7 +773,7 @@ impl Input {
         Ok(())
     }
 
-    /// Where the record stands that is behind so many that were not given out, for a message.
+    /// The place of a record, for a message. `records` is the number of records of the same read before it.
     fn place(&self, records: u64, terminator: u8) -> String {
         let before = if self.is_counted { Ok(self.records) } else { self.count_again(terminator) };
         match before {
@@ -826,7 +826,7 @@ impl Input {
 enum Handle {
     /// A plain file.
     File(File),
-    /// A pipe or a terminal: whoever writes it may wait.
+    /// A pipe or a terminal: its writer may pause.
     Stream(File),
     /// There is none, since the system refused.
     None,

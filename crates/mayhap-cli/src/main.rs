@@ -86,7 +86,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Help and the version, which somebody waits for on standard output, or what is wrong with the arguments.
+/// Prints help or the version to standard output, or an error in the arguments to standard error.
 fn print_instead(mut instead: clap::Error) -> ExitCode {
     make_visible(&mut instead);
     let status = u8::try_from(instead.exit_code()).unwrap_or(ERROR);

@@ -218,7 +218,7 @@ pub(crate) fn printed_name(name: &OsStr) -> Cow<'_, [u8]> {
     }
 }
 
-/// Prints a line to standard error, and one line only. If nobody can read it, that is no reason to stop.
+/// Prints a line to standard error, and one line only. A line that cannot be written is not an error.
 pub(crate) fn note(line: impl Display) {
     let _ = writeln!(io::stderr(), "{}", visible(&line.to_string()));
 }

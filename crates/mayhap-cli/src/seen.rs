@@ -36,7 +36,7 @@ pub(crate) struct Limits {
     /// The filter may not take more keys than this, because with more the rate would be higher than was asked for; others go
     /// to this table.
     pub(crate) then: Option<(u64, Spec)>,
-    /// Somebody has said so, or the filter is kept, and it is looked often whether a limit is reached.
+    /// The limit was given by the user, or the filter is kept: it is checked often.
     pub(crate) is_strict: bool,
     /// The filter is kept for later runs.
     pub(crate) is_state: bool,

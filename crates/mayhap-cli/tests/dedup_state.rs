@@ -164,7 +164,7 @@ fn keys_are_those_of_the_options() {
     folder.mayhap("dedup --state t -d, -k1").input("b,c\n").run().ends(2).says("--state-any-keys");
     folder.mayhap("dedup --state t -z --state-any-keys").input("b\0c\0").run().ends(0).prints("c\0");
     folder.mayhap("dedup --state t -d, -k2").input("1,c\n2,d\n").run().ends(0).prints("2,d\n");
-    // How keys are spelled is applied by itself, and contradicted by nobody.
+    // The stored spelling is applied; an option that contradicts it is an error.
     folder
         .mayhap("dedup --state s")
         .input("http://B.org/#y\nhttp://c.org\n")

@@ -212,7 +212,7 @@ fn command(args: &Args, choice: &Choice) -> Option<String> {
         line.push(' ');
         line.push_str(&text);
     };
-    // What does not grow is made for the keys that there are, if nobody has said how many.
+    // What does not grow is made for the keys that there are, if their number was not given.
     let is_number_known = [args.capacity, args.about, args.window].iter().any(Option::is_some);
     let is_sized = !is_universe && (is_number_known || choice.can.grows || choice.can.exact);
     if let Some(capacity) = spec.capacity().filter(|_| is_sized) {

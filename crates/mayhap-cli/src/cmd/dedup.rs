@@ -35,7 +35,7 @@ const AT_FIRST: u64 = 1024;
 /// Keys for which there is room at first at the most: 350 MB.
 const AT_ONCE: u64 = 1 << 26;
 
-/// A state is full when its rate is so many times the one that it was made for.
+/// A state is full when its rate is above this multiple of the rate it was made for.
 const FULL: f64 = 10.0;
 
 /// The families of states that dedup makes. A file of one of them is a state, also without the mark, as before there was one.
@@ -261,7 +261,7 @@ fn pass(
         hashing,
         has_header: args.header,
         threads: common.threads(),
-        // For whoever wants to have a state or a report.
+        // The state is saved and the report printed after a signal too.
         minds_signals: args.state.is_some() || args.stats.is_some() || args.dry_run,
     };
     let progress = common.progress("deduplicating", inputs);

@@ -35,7 +35,7 @@ const ALWAYS_DENSE: u64 = 1 << 27;
 /// Beyond that, one integer in 64 must be there for it to be the smaller one.
 const DENSE: u64 = 64;
 
-/// So many integers at a time go into a compressed bitmap without a look at the memory.
+/// The number of integers that go into a compressed bitmap between two checks of the memory.
 const AT_A_TIME: u64 = 1 << 16;
 /// What an integer takes of a compressed bitmap at the most: if it is far from all others, a node of a tree, a list of
 /// containers and a container are made for it, each with room for more.
