@@ -642,10 +642,10 @@ const fn row(rule: Rule, when: fn(&Needs) -> bool, family: &'static Family, ask:
     Row { rule, when, family, ask }
 }
 
-// Without the standard library there is no roaring; digests of integers are exact too.
-#[cfg(feature = "std")]
+// The family `roaring` may not be built in; digests of integers are exact too.
+#[cfg(feature = "roaring")]
 static SPARSE: (&Family, Ask) = (&crate::filters::roaring::FAMILY, integers);
-#[cfg(not(feature = "std"))]
+#[cfg(not(feature = "roaring"))]
 static SPARSE: (&Family, Ask) = (&exact::FAMILY, as_is);
 
 /// From so many keys on a static filter takes the bits per key that it promises.
@@ -699,7 +699,7 @@ const fn other(
 
 #[rustfmt::skip]
 static OTHERS: &[Other] = &[
-    #[cfg(feature = "std")]
+    #[cfg(feature = "roaring")]
     other(Rule::DenseIntegers,    Reason::SmallerIfUneven,         |_| true,                   &crate::filters::roaring::FAMILY, integers),
     other(Rule::DenseIntegers,    Reason::Smaller,                 |n| !n.removes,             &bloom::FAMILY,                as_is),
     other(Rule::DenseIntegers,    Reason::Smaller,                 |n| n.removes && !n.merges, &cuckoo::FAMILY,               layout),

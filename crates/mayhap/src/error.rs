@@ -985,6 +985,11 @@ pub enum DecodeError {
         /// The id.
         found: u16,
     },
+    /// The file needs a part of this library that it was built without.
+    Feature {
+        /// The Cargo feature that brings it.
+        feature: &'static str,
+    },
     /// No hash function has this id and version.
     Hashing {
         /// The id.
@@ -1101,6 +1106,7 @@ impl fmt::Display for DecodeError {
                 )
             }
             Self::Family { found } => write!(f, "unknown family id {found}; update mayhap"),
+            Self::Feature { feature } => write!(f, "this file needs the feature `{feature}`"),
             Self::Hashing { scheme, version } => {
                 write!(f, "unknown hash function: id {scheme}, version {version}; update mayhap")
             }

@@ -42,7 +42,7 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
         None
     }
 
-    /// Whose rules it follows, if it is another program's: see [`interop`](crate::interop).
+    /// Whose rules it follows, if it is another program's: see the module `interop`.
     fn rule(&self) -> Option<&'static str> {
         None
     }

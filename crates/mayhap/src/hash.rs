@@ -14,8 +14,10 @@ use crate::error::Mismatch;
 use crate::narrow::low_u64;
 use crate::simd;
 
+#[cfg(feature = "interop")]
 pub(crate) mod foreign;
 
+#[cfg(feature = "interop")]
 pub use foreign::ForeignHash;
 
 /// A key after hashing: 128 bits, made once, at the edge. Filters never see key bytes.
@@ -225,6 +227,7 @@ pub enum Hashing {
     /// No hash: the key is an integer and its own position. For exact sets of integers.
     Integer,
     /// The hash function of another program, for its filters alone: see [`interop`](crate::interop).
+    #[cfg(feature = "interop")]
     Foreign(ForeignHash),
 }
 
@@ -265,6 +268,8 @@ mod id {
     pub(super) const XXH3: u8 = 1;
     pub(super) const KEYED: u8 = 2;
     pub(super) const INTEGER: u8 = 3;
+    /// The first of the ids of other programs' hash functions, all of which need the feature `interop`.
+    pub(super) const FOREIGN: u8 = 32;
 }
 
 /// The version of each scheme that this library computes. A changed result is a new version.
@@ -291,6 +296,7 @@ impl Hashing {
                 Ok(bytes) => Digest { a: u64::from_le_bytes(bytes), b: 0 },
                 Err(_) => Digest { a: 0, b: u64::MAX },
             },
+            #[cfg(feature = "interop")]
             Self::Foreign(hash) => hash.digest(key),
         }
     }
@@ -309,6 +315,7 @@ impl Hashing {
             Self::Xxh3 { seed } => xxh3_of_word::digest(word, xxh3_of_word::flip(*seed)),
             Self::Keyed(secret) => secret.digest(&word.to_le_bytes()),
             Self::Integer => Digest { a: word, b: 0 },
+            #[cfg(feature = "interop")]
             Self::Foreign(hash) => hash.digest(&word.to_le_bytes()),
         }
     }
@@ -327,6 +334,7 @@ impl Hashing {
             Self::Xxh3 { .. } => "xxh3-128",
             Self::Keyed(_) => "siphash-1-3-128",
             Self::Integer => "integer",
+            #[cfg(feature = "interop")]
             Self::Foreign(hash) => hash.name(),
         }
     }
@@ -337,6 +345,7 @@ impl Hashing {
         match self {
             Self::Xxh3 { seed } => Some(*seed),
             Self::Keyed(_) | Self::Integer => None,
+            #[cfg(feature = "interop")]
             Self::Foreign(hash) => hash.seed(),
         }
     }
@@ -360,6 +369,7 @@ impl Hashing {
             (Self::Keyed(ours), Self::Keyed(theirs)) => {
                 Err(Mismatch::Secret { ours: ours.id(), theirs: theirs.id() })
             }
+            #[cfg(feature = "interop")]
             (Self::Foreign(ours), Self::Foreign(theirs)) if ours.name() == theirs.name() => {
                 let seed = |hash: &ForeignHash| hash.seed().unwrap_or(0);
                 Err(Mismatch::Seed { ours: seed(ours), theirs: seed(theirs) })
@@ -375,6 +385,7 @@ impl Hashing {
             Self::Xxh3 { seed } => (id::XXH3, u128::from(*seed), 0),
             Self::Keyed(secret) => (id::KEYED, 0, secret.id()),
             Self::Integer => (id::INTEGER, 0, 0),
+            #[cfg(feature = "interop")]
             Self::Foreign(hash) => (hash.id(), hash.seed().unwrap_or(0).into(), 0),
         };
         StoredHashing { scheme, version: VERSION, seed, key_id }
@@ -399,6 +410,8 @@ pub struct StoredHashing {
 pub enum HashingProblem {
     /// This library does not know the scheme or its version.
     Unknown,
+    /// The scheme is another program's, and this library was built without the feature `interop`.
+    Feature,
     /// The seed or key id has a value that the scheme never writes.
     Seed,
     /// The scheme is keyed and no secret was given.
@@ -437,12 +450,16 @@ impl StoredHashing {
                 Some(secret) => Err(HashingProblem::SecretWrong { given: secret.id() }),
             },
             id::XXH3 | id::INTEGER | id::KEYED => Err(HashingProblem::Seed),
-            scheme => {
+            #[cfg(not(feature = "interop"))]
+            id::FOREIGN.. => Err(HashingProblem::Feature),
+            #[cfg(feature = "interop")]
+            scheme @ id::FOREIGN.. => {
                 let hash = ForeignHash::from_id(scheme).ok_or(HashingProblem::Unknown)?;
                 let seed = u32::try_from(self.seed).ok().filter(|_| self.key_id == 0);
                 let hash = seed.and_then(|seed| hash.with_seed(seed)).ok_or(HashingProblem::Seed)?;
                 Ok(Hashing::Foreign(hash))
             }
+            _ => Err(HashingProblem::Unknown),
         }
     }
 }

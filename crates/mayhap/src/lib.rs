@@ -63,9 +63,13 @@
 //!
 //! # Features
 //!
-//! - `std` (default): the family `roaring`, the formats of other programs ([`interop`]), huge pages on Linux, detection of the processor's instructions. Without it
-//!   the library needs `alloc` only.
+//! - `std` (default): detection of the processor's instructions, threads, huge pages on Linux. Without it the library needs
+//!   `alloc` only.
+//! - `interop`: the files of other programs, in the module `interop`.
+//! - `roaring`: the family `roaring`, exact sets of integers as Roaring bitmaps.
 //! - `serde`: `Serialize` and `Deserialize` for [`Bloom`].
+//!
+//! A file that needs a feature which is off is refused with [`DecodeError::Feature`].
 #![no_std]
 // Sizes and positions are `u64` until they are proved to fit: see `narrow`.
 #![warn(clippy::cast_possible_truncation)]
@@ -86,7 +90,7 @@ pub mod hash;
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod internals;
-#[cfg(feature = "std")]
+#[cfg(feature = "interop")]
 pub mod interop;
 mod intersection;
 pub mod key_rules;
@@ -131,7 +135,9 @@ pub use filters::spectral::Spectral;
 pub use filters::table::Table;
 pub use filters::universe::Universe;
 pub use filters::windowed::Windowed;
-pub use hash::{Digest, ForeignHash, Hashing, Key, Secret};
+#[cfg(feature = "interop")]
+pub use hash::ForeignHash;
+pub use hash::{Digest, Hashing, Key, Secret};
 pub use key_rules::KeyRules;
 pub use probing::{Positions, positions};
 pub use registry::{family, open};

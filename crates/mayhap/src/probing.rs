@@ -15,6 +15,7 @@
 use crate::hash::Digest;
 use crate::math::MAX_PROBES;
 
+#[cfg(feature = "interop")]
 pub(crate) mod foreign;
 
 /// 2^64 divided by the golden ratio, odd: spreads small integers over all 64 bits.
@@ -60,7 +61,7 @@ pub enum Probing {
     /// A line and a remainder, from the digest's first half; the family `table`.
     Table,
     /// Guava's MURMUR128_MITZ_64. This one and those below are the rules of other programs:
-    /// [`interop`](crate::interop).
+    /// the module `interop`.
     Guava64,
     /// Guava's MURMUR128_MITZ_32.
     Guava32,
@@ -207,6 +208,11 @@ impl Probing {
             _ => None,
         }
     }
+}
+
+/// Whether a rule on disk is another program's.
+pub(crate) const fn is_foreign(id: u8) -> bool {
+    id >= 32
 }
 
 /// Maps a uniform 64-bit value to `0..range`, by its high bits. The bias is at most `range / 2^64`.

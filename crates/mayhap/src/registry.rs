@@ -8,9 +8,10 @@ use crate::exceptions::{self, with_key_rules};
 use crate::family::{AnyFilter, Family};
 use crate::filters;
 use crate::hash::{Hashing, Secret};
-#[cfg(feature = "std")]
+#[cfg(feature = "interop")]
 use crate::interop;
 use crate::key_rules::KeyRules;
+use crate::probing::is_foreign;
 use crate::wire::{EXCEPTIONS, Frame, KEY_RULES, Verify};
 
 /// Every family, in the order in which lists show them.
@@ -34,9 +35,12 @@ pub static FAMILIES: &[&Family] = &[
     &filters::table::FAMILY,
     &filters::exact::FAMILY,
     &filters::bitmap::FAMILY,
-    #[cfg(feature = "std")]
+    #[cfg(feature = "roaring")]
     &filters::roaring::FAMILY,
 ];
+
+/// The id of the family `roaring`, also where the library was built without it.
+pub(crate) const ROARING: u16 = 4;
 
 /// The family of this name.
 #[must_use]
@@ -79,8 +83,12 @@ pub fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>,
 }
 
 fn decode_filter(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
-    #[cfg(feature = "std")]
-    if interop::is_foreign(frame.header.probing) {
+    #[cfg(not(feature = "interop"))]
+    if is_foreign(frame.header.probing) {
+        return Err(DecodeError::Feature { feature: "interop" });
+    }
+    #[cfg(feature = "interop")]
+    if is_foreign(frame.header.probing) {
         // Many of them are not kept in words, which would remember a checksum that was not compared.
         frame.verify_payload()?;
         let filter = interop::decode(frame, hashing)?;
@@ -88,7 +96,7 @@ fn decode_filter(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyFilte
         return Ok(filter);
     }
     let found = frame.header.family;
-    let family = FAMILIES.iter().find(|family| family.id == found).ok_or(DecodeError::Family { found })?;
+    let family = FAMILIES.iter().find(|family| family.id == found).ok_or(unknown(found))?;
     let exceptions = frame.take_section(EXCEPTIONS);
     let filter = (family.decode)(frame, hashing)?;
     frame.end()?;
@@ -96,4 +104,13 @@ fn decode_filter(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyFilte
         None => Ok(filter),
         Some(section) => exceptions::decode(filter, section),
     }
+}
+
+/// Why a file whose family is not in [`FAMILIES`] cannot be read.
+fn unknown(found: u16) -> DecodeError {
+    #[cfg(not(feature = "roaring"))]
+    if found == ROARING {
+        return DecodeError::Feature { feature: "roaring" };
+    }
+    DecodeError::Family { found }
 }

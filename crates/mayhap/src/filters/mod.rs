@@ -11,7 +11,7 @@ pub mod exact;
 pub mod expanding;
 pub mod fuse;
 pub mod ribbon;
-#[cfg(feature = "std")]
+#[cfg(feature = "roaring")]
 pub mod roaring;
 pub mod scalable;
 pub mod shifting;

@@ -62,6 +62,7 @@ pub mod rbloom;
 pub mod redis_dump;
 pub mod redisbloom;
 pub mod redisbloom_cuckoo;
+#[cfg(feature = "roaring")]
 pub mod roaring;
 pub mod row_groups;
 pub mod sbbf;
@@ -86,6 +87,7 @@ pub static FORMATS: &[&Format] = &[
     &pybloom_live::FORMAT,
     &pyprobables::FORMAT,
     &rbloom::FORMAT,
+    #[cfg(feature = "roaring")]
     &roaring::FORMAT,
 ];
 
@@ -403,12 +405,6 @@ pub(crate) fn must_be_of(
 pub(crate) fn take_payload(frame: &mut Frame) -> Bytes {
     core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()))
 }
-
-/// Whether a frame holds a foreign filter, by its header's rule.
-pub(crate) fn is_foreign(probing: u8) -> bool {
-    probing >= 32
-}
-
 /// The filter of a frame that holds a foreign one.
 pub(crate) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
     let found = frame.header.probing;

@@ -444,6 +444,7 @@ impl Frame {
             HashingProblem::Unknown => {
                 DecodeError::Hashing { scheme: stored.scheme, version: stored.version }
             }
+            HashingProblem::Feature => DecodeError::Feature { feature: "interop" },
             HashingProblem::Seed => DecodeError::Value { field: "seed", found: low_u64(stored.seed) },
             HashingProblem::SecretNeeded => DecodeError::SecretNeeded { key_id: stored.key_id },
             HashingProblem::SecretWrong { given } => {
