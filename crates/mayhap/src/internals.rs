@@ -1,5 +1,7 @@
-//! For the tests of this project: choosing the loops that a filter takes, and counting the memory that it holds. Nothing here is stable.
+//! For the tests of this project: choosing the loops that a filter takes, counting the memory that it holds, divisors.
+//! Nothing here is stable.
 
+pub use crate::math::whole_numbers::{divisors, prime_factors};
 pub use crate::paths::{Paths, Switches};
 pub use crate::simd::mapped_bytes;
 use crate::spec::Spec;

@@ -7,6 +7,7 @@
 
 use mayhap::bits::resized;
 use mayhap::family::Make;
+use mayhap::internals;
 use mayhap::registry::FAMILIES;
 use mayhap::{
     AnyFilter, Bloom, Combine, Filter, FoldError, Hashing, Mismatch, Secret, Spec, combine, math, open,
@@ -122,7 +123,7 @@ fn the_smallest_fold_that_keeps_the_rate_is_found() {
                         }
                         (Err(FoldError::NoFold { bits, asked, factor, fpr: least }), None) => {
                             assert!(bits == bloom.bits() && asked == fpr && least > fpr, "{what}");
-                            assert_eq!(factor, math::prime_factors(bits)[0], "{what}");
+                            assert_eq!(factor, internals::prime_factors(bits)[0], "{what}");
                         }
                         (got, expected) => panic!("{what}: {got:?}, expected {expected:?}"),
                     }
@@ -154,7 +155,8 @@ fn the_smallest_fold_of_a_large_filter_is_found() {
     let folded = large.fold_to(0.01).unwrap();
     let factor = bits / folded.bits();
     assert!(folded.fpr() <= 0.01 && factor > 30 && holds(&folded, 0..300_000), "{factor}");
-    for larger in math::divisors(bits).into_iter().filter(|larger| (factor + 1..8 * factor).contains(larger))
+    for larger in
+        internals::divisors(bits).into_iter().filter(|larger| (factor + 1..8 * factor).contains(larger))
     {
         assert!(large.fold(larger).unwrap().fpr() > 0.01, "{larger} fits too");
     }
