@@ -354,10 +354,10 @@ pub(crate) struct LookupArgs {
 impl LookupArgs {
     /// Opens a filter file for lookups of keys of a kind. A damaged one is refused, unless it is mapped and too large to be
     /// verified without being asked for it.
-    pub(crate) fn open(&self, path: &Path, kind: Kind, open: &OpenArgs, common: &Common) -> Result<Opened> {
-        let opened = open.open_with_format(path, Some(kind), self.check())?.0;
+    pub(crate) fn open(&self, path: &Path, keys: &KeyArgs, open: &OpenArgs) -> Result<Opened> {
+        let opened = open.open_with_format(path, Some(keys.kind()), self.check())?.0;
         if self.verify && !opened.is_verified() {
-            common.say(format_args!(
+            keys.warnings.add(format!(
                 "warning: {}: not verified: {}",
                 path.display(),
                 why_unverified(opened.checked)
@@ -370,13 +370,19 @@ impl LookupArgs {
         if self.verify { Check::All } else { Check::default() }
     }
 
-    /// Prints the report, if it is wanted. The filters were checked so far.
-    pub(crate) fn tell(&self, Tally { read, matched, printed }: Tally, checked: &[Checked]) {
+    /// Prints the report, if it is wanted. The filters were checked so far. JSON takes the warnings with it.
+    pub(crate) fn tell(
+        &self,
+        Tally { read, matched, printed }: Tally,
+        checked: &[Checked],
+        warnings: &Warnings,
+    ) {
         let unverified = checked.iter().find(|&&checked| checked != Checked::All);
         match self.stats {
             None => {}
             Some(StatsFormat::Json) => report::note_json(&json!({
                 "read": read, "matched": matched, "printed": printed, "verified": unverified.is_none(),
+                "warnings": warnings.take(),
             })),
             Some(StatsFormat::Text) => report::note(format_args!(
                 "mayhap: read {}, matched {}, printed {}; payload {}",

@@ -8,6 +8,8 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
+#[cfg(unix)]
+use mayhap_store::fault::{Stream, was_closed};
 use memchr::{Memchr, memchr_iter, memrchr};
 
 use crate::compression::{Compression, peek};
@@ -66,9 +68,13 @@ impl Warnings {
         if !std::mem::replace(&mut told.of_carriage_returns, true) {
             told.waiting.push(format!(
                 "warning: {name}: its lines end in CR LF, and the carriage return (CR) is part of each key; drop it with \
-                 --crlf (a filter is built with it, and lookups then drop it too)"
+                 --crlf where keys are put in (lookups then drop it too), or with tr -d '\\r'"
             ));
         }
+    }
+
+    pub(crate) fn add(&self, warning: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).waiting.push(warning);
     }
 
     /// The warnings since the last call.
@@ -701,7 +707,7 @@ impl Input {
                     None => return Err(error),
                 },
             };
-            if self.is_fresh && terminator == b'\n' {
+            if self.is_fresh {
                 self.must_not_be_utf16(buffer.as_slice())?;
             }
             if read.bytes == 0 {
@@ -866,10 +872,8 @@ impl Handle {
 #[cfg(unix)]
 fn stdin() -> io::Result<File> {
     use std::os::fd::AsFd;
-    if crate::closed::is_closed(io::stdin().as_fd()) {
-        return Err(io::Error::other(
-            "it is closed, or /dev/null opened for reading and writing; give a file, or < /dev/null for no keys",
-        ));
+    if was_closed(Stream::In) {
+        return Err(io::Error::other("it is closed; give a file, or < /dev/null for no keys"));
     }
     Ok(io::stdin().as_fd().try_clone_to_owned()?.into())
 }

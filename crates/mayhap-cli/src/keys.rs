@@ -189,6 +189,12 @@ impl Selector {
                 put_canonical(&other, scratch);
                 Ok(None)
             }
+            (other, Some(_)) if self.kind == Kind::Utf16 => {
+                bail!(
+                    "{} is no string, and UTF-16 text is made of strings; --json-raw takes its text",
+                    short(&other)
+                )
+            }
             (other, _) => self.convert(other.to_string().as_bytes(), scratch),
         }
     }
@@ -326,6 +332,7 @@ pub(crate) fn is_asked_by_keys(filter: &dyn AnyFilter) -> bool {
 
 /// A field of a JSON line.
 fn json_field(record: &[u8], path: &[String]) -> Result<Value> {
+    must_not_pose_as_number(record)?;
     let mut value: Value = serde_json::from_slice(record).map_err(|e| anyhow!("not JSON: {e}"))?;
     for name in path {
         let found = match &mut value {
@@ -337,6 +344,51 @@ fn json_field(record: &[u8], path: &[String]) -> Result<Value> {
         value = found.ok_or_else(|| anyhow!("there is no field {name:?} on the way {}", pointer(path)))?;
     }
     Ok(value)
+}
+
+/// The start of a value that is no string, for a message.
+fn short(value: &Value) -> String {
+    const SHOWN: usize = 40;
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// Refuses an object that the parser would take for one of its numbers, which it hands on as objects with a member of this
+/// name.
+fn must_not_pose_as_number(record: &[u8]) -> Result<()> {
+    const PRIVATE: &[u8] = b"$serde_json::private::";
+    let is_private = |name: &str| name.as_bytes().starts_with(PRIVATE);
+    // Any letter of it may stand there as an escape.
+    if memchr::memmem::find(record, PRIVATE).is_none() && memchr::memmem::find(record, b"\\u").is_none() {
+        return Ok(());
+    }
+    let mut rest = record;
+    while let Some((start, end)) = next_string(rest) {
+        let (string, behind) = (&rest[start..end], &rest[end..]);
+        if behind.trim_ascii_start().starts_with(b":")
+            && serde_json::from_slice::<String>(string).is_ok_and(|name| is_private(&name))
+        {
+            bail!("a member whose name begins with $serde_json::private:: cannot be read");
+        }
+        rest = behind;
+    }
+    Ok(())
+}
+
+/// Where the next string of a JSON text starts and ends, with its quotes.
+fn next_string(text: &[u8]) -> Option<(usize, usize)> {
+    let start = memchr::memchr(b'"', text)?;
+    let mut at = start + 1;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', text.get(at..)?)?;
+        if text[at] == b'"' {
+            return Some((start, at + 1));
+        }
+        at += 2;
+    }
 }
 
 /// The JSON pointer of a path (RFC 6901).

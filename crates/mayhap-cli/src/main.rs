@@ -3,7 +3,6 @@
 mod allow;
 mod args;
 #[cfg(unix)]
-mod closed;
 mod cmd;
 mod compression;
 mod distinct;
@@ -34,6 +33,7 @@ use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 
 use args::{Cli, Command};
+use mayhap_store::fault::{Stream, was_closed};
 
 /// Something matched, or all went well.
 pub(crate) const YES: u8 = 0;
@@ -90,7 +90,12 @@ fn main() -> ExitCode {
 fn print_instead(mut instead: clap::Error) -> ExitCode {
     make_visible(&mut instead);
     let status = u8::try_from(instead.exit_code()).unwrap_or(ERROR);
-    match instead.print().and_then(|()| io::stdout().flush()) {
+    let printed = if !instead.use_stderr() && was_closed(Stream::Out) {
+        Err(io::Error::other("it is closed"))
+    } else {
+        instead.print().and_then(|()| io::stdout().flush())
+    };
+    match printed {
         Err(error) if !instead.use_stderr() && error.kind() != io::ErrorKind::BrokenPipe => {
             report::note(format_args!("mayhap: {}", report::of_stdout(error)));
             ExitCode::from(ERROR)

@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use mayhap::family::Guarantee;
 use mayhap::{AnyFilter, Layout};
 use mayhap_store::Checked;
+use mayhap_store::fault::{Stream, was_closed};
 
 /// `12345678` as `12,345,678`.
 pub(crate) fn grouped(number: u64) -> String {
@@ -136,6 +137,9 @@ pub(crate) fn stdout() -> Stdout {
 
 impl Write for Stdout {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if was_closed(Stream::Out) && !bytes.is_empty() {
+            return Err(of_stdout(io::Error::other("it is closed")));
+        }
         self.0.write(bytes).map_err(of_stdout)
     }
 
@@ -153,6 +157,10 @@ pub(crate) fn of_stdout(error: io::Error) -> io::Error {
 #[cfg(unix)]
 pub(crate) fn stdout_file() -> io::Result<File> {
     use std::os::fd::AsFd;
+    if was_closed(Stream::Out) {
+        // What is open for reading only refuses to be written, as a closed one would.
+        return File::open("/dev/null").map_err(of_stdout);
+    }
     Ok(io::stdout().as_fd().try_clone_to_owned().map_err(of_stdout)?.into())
 }
 

@@ -8,13 +8,14 @@ use anyhow::{Result, bail};
 use crate::input::{self, Inputs};
 use crate::report;
 
-/// Refuses to write to standard output what is read from the same file: an input, or another one.
+/// Refuses to write to standard output what is read from the same file: one with records, if any are read, or another one.
 pub(crate) fn must_not_be_output<'a>(
-    inputs: &'a Inputs,
+    inputs: Option<&'a Inputs>,
     others: impl IntoIterator<Item = &'a Path>,
 ) -> Result<()> {
     let Ok(output) = report::stdout_file().and_then(|file| file.metadata()) else { return Ok(()) };
-    let inputs = inputs.sources().into_iter().map(|path| (input::name_of(path), input::metadata_of(path)));
+    let inputs = inputs.into_iter().flat_map(Inputs::sources);
+    let inputs = inputs.map(|path| (input::name_of(path), input::metadata_of(path)));
     let others = others.into_iter().map(|path| (path.display().to_string(), path.metadata()));
     for (name, metadata) in inputs.chain(others) {
         if metadata.is_ok_and(|metadata| are_one(&metadata, &output)) {
@@ -23,6 +24,17 @@ pub(crate) fn must_not_be_output<'a>(
         }
     }
     Ok(())
+}
+
+/// Refuses to change a filter file whose bytes are read as records.
+pub(crate) fn must_not_be_input(inputs: &Inputs, filter: &Path) -> Result<()> {
+    let Ok(changed) = filter.metadata() else { return Ok(()) };
+    let is_changed =
+        |path: &&Path| input::metadata_of(path).is_ok_and(|metadata| are_one(&metadata, &changed));
+    match inputs.sources().into_iter().find(is_changed) {
+        Some(path) => bail!("{}: is the filter too; name the file with the keys", input::name_of(path)),
+        None => Ok(()),
+    }
 }
 
 #[cfg(unix)]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::mem::take;
 
 use anyhow::Result;
-use mayhap::{AnyFilter, Digest, Insertion, Spec, Table};
+use mayhap::{AnyFilter, Digest, Full, Insertion, Spec, Table};
 
 use crate::report;
 
@@ -139,18 +139,24 @@ impl Seen {
         let (before, start) = (self.fpr(), new.len());
         let can = self.filter.can();
         let unsupported = self.filter.unsupported("insert");
+        let mut inserted = Ok(());
         if (can.removes || can.counts) && !can.exact {
             // Such a filter keeps a key as often as it is inserted, and some keep it a few times only.
             for &digest in digests {
                 let is_new = !self.filter.contains_digest(digest);
-                if is_new {
-                    self.filter.as_insert().ok_or(unsupported.clone())?.insert_digest(digest)?;
+                if is_new
+                    && let Err(error) =
+                        self.filter.as_insert().ok_or(unsupported.clone())?.insert_digest(digest)
+                {
+                    inserted = Err(error);
+                    break;
                 }
                 new.push(is_new);
             }
         } else {
             self.outcomes.clear();
-            self.filter.as_insert().ok_or(unsupported)?.insert_batch(digests, &mut self.outcomes)?;
+            inserted = self.filter.as_insert().ok_or(unsupported)?.insert_batch(digests, &mut self.outcomes);
+            // As far as it came: what is in by now must be printed.
             new.extend(self.outcomes.iter().map(|&outcome| outcome == Insertion::New));
         }
         let news = new[start..].iter().filter(|&&new| new).count();
@@ -159,7 +165,10 @@ impl Seen {
         }
         let after = self.fpr();
         self.wrongly += (before + after) / 2.0 * news as f64;
-        self.noted += digests.len() as u64;
+        self.noted += (new.len() - start) as u64;
+        if let Err(error) = inserted {
+            return Err(self.takes_no_more(&error).into());
+        }
         match self.limits.most_fpr {
             Some(most) if after > most => Err(self.is_full(most).into()),
             _ => Ok(()),
@@ -190,6 +199,13 @@ impl Seen {
         let report = self.filter.report();
         let most = self.limits.then.map_or(report.capacity, |(most, _)| most.max(report.capacity));
         Some((most as f64 - report.estimated_len.unwrap_or(f64::INFINITY)).max(0.0) as usize)
+    }
+
+    /// The error if the filter refuses a key.
+    fn takes_no_more(&self, error: &Full) -> LimitReached {
+        let way_out =
+            if self.limits.is_state { "; what was printed is remembered; begin another file" } else { "" };
+        LimitReached(format!("after {} records: {error}{way_out}", report::grouped(self.noted)))
     }
 
     fn has_no_room(&self) -> LimitReached {

@@ -9,6 +9,8 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
+#[cfg(unix)]
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use mayhap::{Digest, Hashing};
@@ -212,8 +214,12 @@ fn read(mut chunks: Chunks, mut hasher: Hasher, spent: &Spent, events: &SyncSend
     }
 }
 
-/// Passes the first signal on that asks us to stop; the second one ends the program. What the caller has us ignore, as
-/// `nohup` does, we ignore.
+/// How long after the first signal others belong to it: `timeout` signals both its child and the group of that child.
+#[cfg(unix)]
+const SAME_SIGNAL: Duration = Duration::from_secs(1);
+
+/// Passes the first signal on that asks us to stop; one that comes [`SAME_SIGNAL`] later or after that ends the program. What
+/// the caller has us ignore, as `nohup` does, we ignore.
 #[cfg(unix)]
 fn listen(events: SyncSender<Event>) -> io::Result<()> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -221,11 +227,13 @@ fn listen(events: SyncSender<Event>) -> io::Result<()> {
     let minded = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0);
     let mut signals = signal_hook::iterator::Signals::new(minded)?;
     std::thread::spawn(move || {
-        let mut events = Some(events);
+        let (mut events, mut first) = (Some(events), None);
         for signal in signals.forever() {
+            let first = *first.get_or_insert_with(Instant::now);
             match events.take() {
                 // In a thread of its own, since whoever is to read it may be held up.
                 Some(events) => drop(std::thread::spawn(move || events.send(Event::Stopped(signal)).is_ok())),
+                None if first.elapsed() < SAME_SIGNAL => {}
                 None => drop(signal_hook::low_level::emulate_default_handler(signal)),
             }
         }

@@ -5,6 +5,9 @@
 //! start says which file it was and exits with a status of its own.
 //!
 //! The names of mapped files stand in a static table of atomics, since a signal handler may neither lock nor allocate.
+//!
+//! And a standard stream that was closed when the program was started: Rust opens `/dev/null` in its place before `main`,
+//! so that what is written to it vanishes without an error. [`was_closed`] tells.
 #![allow(unsafe_code)]
 
 use std::path::Path;
@@ -36,6 +39,43 @@ static MAPS: [Slot; SLOTS] = [const {
     }
 }; SLOTS];
 
+/// A standard stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard input.
+    In = 0,
+    /// Standard output.
+    Out = 1,
+    /// Standard error.
+    Error = 2,
+}
+
+/// Whether a standard stream was closed when the program was started. Known on Linux; elsewhere it is "no".
+#[must_use]
+pub fn was_closed(stream: Stream) -> bool {
+    CLOSED.load(Ordering::Relaxed) >> stream as u8 & 1 == 1
+}
+
+/// A bit for each standard stream that was closed.
+static CLOSED: AtomicU8 = AtomicU8::new(0);
+
+#[cfg(target_os = "linux")]
+extern "C" fn note_closed_streams() {
+    for stream in [Stream::In, Stream::Out, Stream::Error] {
+        // SAFETY: it only asks, about a number that need not be an open file.
+        if unsafe { libc::fcntl(stream as libc::c_int, libc::F_GETFD) } == -1 {
+            CLOSED.fetch_or(1 << stream as u8, Ordering::Relaxed);
+        }
+    }
+}
+
+// SAFETY: the C library calls what stands in this section before `main`, and with it before Rust's runtime opens
+// `/dev/null`. The function needs nothing of that runtime.
+#[cfg(target_os = "linux")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static NOTE_CLOSED_STREAMS: extern "C" fn() = note_closed_streams;
+
 /// The entry of a map in the table, for as long as the map lives.
 #[derive(Debug)]
 pub(crate) struct Entry(Option<usize>);
@@ -51,8 +91,9 @@ impl Entry {
         let name = path.as_os_str().as_encoded_bytes();
         let name = &name[name.len().saturating_sub(NAME)..];
         for (to, &from) in slot.name.iter().zip(name) {
-            // A name must not be able to control the terminal.
-            to.store(if from.is_ascii_control() { b'?' } else { from }, Ordering::Relaxed);
+            // A name must not be able to control the terminal. Characters that do are among those beyond ASCII too.
+            let is_harmless = from.is_ascii() && !from.is_ascii_control();
+            to.store(if is_harmless { from } else { b'?' }, Ordering::Relaxed);
         }
         slot.name_length.store(name.len(), Ordering::Relaxed);
         let start = bytes.as_ptr().addr();

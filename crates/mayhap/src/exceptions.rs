@@ -47,7 +47,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::num::NonZeroU16;
 
-use crate::bits::Bytes;
+use crate::bits::{Bytes, OutOfMemory};
 use crate::error::{DecodeError, Error, FoldError, Full, Mismatch, SpecError};
 use crate::family::{
     AnyFilter, AreasReport, Capabilities, CounterReport, Doublings, Exceptions, Family, LayerReport, Report,
@@ -514,6 +514,9 @@ impl AnyFilter for Excepted {
     }
     fn as_subtract(&mut self) -> Option<&mut dyn Subtract> {
         if self.filter.as_subtract().is_some() { Some(self) } else { None }
+    }
+    fn settle(&mut self) -> Result<(), OutOfMemory> {
+        self.filter.settle()
     }
     fn as_fold(&self) -> Option<&dyn Fold> {
         if self.filter.as_fold().is_some() { Some(self) } else { None }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::num::NonZeroU16;
 
-use crate::bits::Bytes;
+use crate::bits::{Bytes, OutOfMemory};
 use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
 use crate::exceptions;
 use crate::hash::{Digest, Hashing, Secret};
@@ -138,6 +138,14 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
     /// Is there a difference?
     fn as_subtract(&mut self) -> Option<&mut dyn Subtract> {
         None
+    }
+
+    /// Takes the memory that encoding needs. A process that is refused it while it encodes ends there.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`], and nothing has changed.
+    fn settle(&mut self) -> Result<(), OutOfMemory> {
+        Ok(())
     }
 
     /// Can it be made smaller?

@@ -16,6 +16,7 @@ use crate::formats::{FileFormat, reading, update_file};
 use crate::input::{Buffer, Inputs};
 use crate::keys::{Kind, Selector, is_asked_by_keys};
 use crate::report;
+use crate::same_file::must_not_be_input;
 
 /// Add keys to a filter file, in place
 ///
@@ -126,6 +127,7 @@ pub(crate) fn ready_for(
     let by_keys = is_asked_by_keys(&*filter);
     drop(filter);
     let mut inputs = keys.inputs(files);
+    must_not_be_input(&inputs, path)?;
     let keys_ready = if by_keys {
         inputs.set_aside()?;
         let records = check_all(&inputs, &selector, common)?;

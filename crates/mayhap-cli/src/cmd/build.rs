@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
+use mayhap::bits::OutOfMemory;
 use mayhap::family::Guarantee;
 use mayhap::family::Make;
 use mayhap::interop::{Format, HashRule, Making};
@@ -31,6 +32,7 @@ use crate::known_keys;
 use crate::numbers;
 use crate::output::{Target, is_stdout};
 use crate::report;
+use crate::same_file::must_not_be_output;
 use crate::secret::{ForBuild, SecretArgs};
 use crate::spelling::warn_of_loss;
 
@@ -315,6 +317,13 @@ impl Args {
     }
 }
 
+impl Args {
+    /// The files with keys that are read besides the inputs.
+    fn others_read(&self) -> impl Iterator<Item = &Path> {
+        self.label.iter().map(|(_, file)| file).chain(&self.universe).chain(&self.allow).map(PathBuf::as_path)
+    }
+}
+
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     if args.secret.is_given() && args.seed != 0 {
         return Err(anyhow!(
@@ -353,6 +362,7 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
             format.name
         ));
     }
+    must_not_be_output(Some(&args.keys.inputs(&args.files)), [])?;
     if let Some(path) = args.files.iter().find(|path| is_same_file(path, &args.output)) {
         return Err(anyhow!("{}: is both a file with keys and the file to write", path.display()));
     }
@@ -419,9 +429,9 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
 
 fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     let inputs = args.keys.inputs(&args.files);
+    must_not_be_output(Some(&inputs), args.others_read())?;
     let mut selector = args.keys.selector();
-    let files = args.files.iter().chain(args.label.iter().map(|(_, file)| file));
-    let files = files.chain(&args.universe).chain(&args.allow);
+    let files = args.files.iter().map(PathBuf::as_path).chain(args.others_read());
     if let Some(path) = files.into_iter().find(|path| is_same_file(path, &args.output)) {
         return Err(anyhow!("{}: is both a file with keys and the file to write", path.display()));
     }
@@ -824,7 +834,15 @@ pub(crate) fn insert_spooled(filter: &mut dyn AnyFilter, spool: Spool) -> Result
         before += digests.len() as u64;
         anyhow::Ok(())
     })?;
+    settle(filter)?;
     Ok(new)
+}
+
+/// Readies a filter to be written, or says that there is no memory for it.
+pub(crate) fn settle(filter: &mut dyn AnyFilter) -> Result<()> {
+    filter.settle().map_err(|OutOfMemory { bytes }| {
+        anyhow!("{bytes} bytes of memory are needed to write it and were not granted")
+    })
 }
 
 /// The digests of all keys, in order.
@@ -885,8 +903,11 @@ impl InOrder {
 
 /// How often each key came, for families that store just that.
 fn count_all(spool: Spool) -> Result<HashMap<Digest, u64>> {
-    let mut counts = HashMap::new();
+    let mut counts: HashMap<Digest, u64> = HashMap::new();
     spool.drain(|digests| {
+        counts.try_reserve(digests.len()).map_err(|_| {
+            anyhow!("no memory to count more than {} different keys", report::grouped(counts.len() as u64))
+        })?;
         digests.iter().for_each(|&digest| *counts.entry(digest).or_insert(0) += 1);
         anyhow::Ok(())
     })?;

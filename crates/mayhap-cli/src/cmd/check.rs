@@ -98,12 +98,12 @@ fn is_filter(path: &Path) -> bool {
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let (paths, files) = args.split()?;
     let inputs = args.key.is_empty().then(|| args.keys.inputs(files));
-    if let Some(inputs) = inputs.as_ref().filter(|_| !args.quick) {
-        must_not_be_output(inputs, paths.iter().copied())?;
+    if !args.quick {
+        must_not_be_output(inputs.as_ref(), paths.iter().copied())?;
     }
     let (mut filters, mut checked) = (Vec::with_capacity(paths.len()), Vec::with_capacity(paths.len()));
     for path in &paths {
-        let opened = args.lookup.open(path, args.keys.kind(), &args.open, common)?;
+        let opened = args.lookup.open(path, &args.keys, &args.open)?;
         let keys = args.keys.for_file(path, &*opened.filter)?;
         check_kind(path, &*opened.filter, &keys)?;
         filters.push(Asked { filter: opened.filter, keys });
@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         writeln!(out, "{}", tally.matched)?;
     }
     out.flush()?;
-    args.lookup.tell(tally, &checked);
+    args.lookup.tell(tally, &checked, &args.keys.warnings);
     Ok(if tally.matched > 0 { YES } else { NO })
 }
 

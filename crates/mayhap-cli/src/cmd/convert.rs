@@ -11,6 +11,7 @@ use crate::cmd::build::{is_same_file, print_beside};
 use crate::formats::{self, FileFormat, write_as};
 use crate::keys::Kind;
 use crate::output::Target;
+use crate::same_file::must_not_be_output;
 use crate::spelling::warn_of_loss;
 use crate::{YES, report};
 
@@ -58,6 +59,7 @@ const INTEGERS_OR_NOT: &str = "--as i64 or --as u64 if they are integers, or els
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
+    must_not_be_output(None, [&**path])?;
     let (opened, from, summing) = args.open.open_whole(path, args.kind, common)?;
     let filter = opened.filter;
     let mut kinds = OF_SEVERAL_KINDS.iter().filter(|(format, _)| from == FileFormat::Foreign(format));

@@ -14,10 +14,11 @@ use serde_json::json;
 
 use crate::args::{Common, KeyArgs};
 use crate::cmd::add::{check_kind, need};
+use crate::cmd::build::settle;
 use crate::formats::{FileFormat, shown, start_of};
 use crate::input::Inputs;
 use crate::output::is_stdout;
-use crate::same_file::must_not_be_output;
+use crate::same_file::{must_not_be_input, must_not_be_output};
 use crate::secret::SecretArgs;
 use crate::seen::{LimitReached, Limits, Seen};
 use crate::stream::{Batch, Event, Output, Reading, Source};
@@ -326,7 +327,10 @@ impl Memory {
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let (started, mut warnings) = (Instant::now(), Vec::new());
     let mut inputs = args.keys.inputs(&args.files);
-    must_not_be_output(&inputs, args.state.as_deref())?;
+    must_not_be_output(Some(&inputs), args.state.as_deref())?;
+    if let Some(state) = &args.state {
+        must_not_be_input(&inputs, state)?;
+    }
     let (counts, memory) = if args.verify || args.only_once {
         inputs.set_aside()?;
         in_two_passes(args, common, &inputs)?
@@ -338,6 +342,10 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         let (counts, mut seen) = in_one_pass(args, common, &inputs, seen)?;
         (counts, Memory::of(&mut seen))
     };
+    if args.stats == Some(StatsFormat::Json) {
+        warnings.extend(args.keys.warnings.take());
+    }
+    tell(args, &counts, &memory, &warnings, started.elapsed().as_secs_f64());
     if let Some(full) = counts.full {
         let full = anyhow::Error::from(full);
         return Err(match &args.state {
@@ -345,10 +353,6 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             None => full,
         });
     }
-    if args.stats == Some(StatsFormat::Json) {
-        warnings.extend(args.keys.warnings.take());
-    }
-    tell(args, &counts, &memory, &warnings, started.elapsed().as_secs_f64());
     // As a shell tells that a signal ended a command.
     Ok(counts.stopped.map_or(YES, |signal| 128u8.saturating_add(signal as u8)))
 }
@@ -394,9 +398,11 @@ fn with_state(
             args.warn(common, warnings, text);
         };
         let (held, filter) = args.secret.open(state, |secret| hold(state, secret, &*first, wait))?;
-        // One that was made and never put into, because a run was killed, may become anything.
+        // One that dedup made and never put into, because a run was killed, may become anything.
         let is_fresh = held.is_new()
-            || (filter.family() == &mayhap::filters::table::FAMILY && filter.report().inserted == Some(0));
+            || (filter.family() == &mayhap::filters::table::FAMILY
+                && filter.report().inserted == Some(0)
+                && filter.key_rules().is_some_and(|rules| rules.is_state));
         (Some(held), (!is_fresh).then_some(filter))
     };
     let (mut args, is_new) = (args.clone(), found.is_none());
@@ -419,6 +425,7 @@ fn with_state(
             seen.filter.key_rules().map(|rules| args.keys.rules_after(rules))
         };
         seen.filter = with_key_rules(seen.filter, rules);
+        settle(&mut *seen.filter).with_context(|| state.display().to_string())?;
         Held::put(held, &*seen.filter)?;
     }
     let report = seen.filter.report();

@@ -11,6 +11,7 @@ use crate::cmd::add::need;
 use crate::cmd::build::print_beside;
 use crate::formats::write_as;
 use crate::output::Target;
+use crate::same_file::must_not_be_output;
 use crate::{YES, numbers, report};
 
 /// Shrink a filter file that was made too large to the wanted false-positive rate
@@ -41,6 +42,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
+    must_not_be_output(None, [&**path])?;
     let (opened, format, summing) = args.open.open_whole(path, None, common)?;
     let filter = opened.filter;
     let family = filter.family();

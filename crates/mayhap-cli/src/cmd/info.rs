@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::cmd::build::is_same_file;
 use crate::formats::{FileFormat, FormatArgs};
 use crate::output::{is_stdout, write_picture};
+use crate::same_file::must_not_be_output;
 use crate::secret::SecretArgs;
 use crate::spelling::described;
 use crate::{YES, report};
@@ -49,6 +50,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let access = if args.verify { Access::Read } else { Access::Map };
     let path = &args.filter;
+    must_not_be_output(None, [&**path])?;
     let format = args.format.of(path)?;
     // What is known without the secret is shown without it; one that is given must be the right one.
     let opened = match (format, args.secret.is_given()) {

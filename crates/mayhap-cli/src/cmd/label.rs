@@ -39,7 +39,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
-    let opened = args.lookup.open(&args.filter, args.keys.kind(), &args.open, common)?;
+    let opened = args.lookup.open(&args.filter, &args.keys, &args.open)?;
     let filter = &*opened.filter;
     need(&args.filter, filter, "label", |can| can.labels)?;
     let keys = args.keys.for_file(&args.filter, filter)?;
@@ -48,16 +48,14 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let label = filter.as_label().ok_or(filter.unsupported("label"))?;
     let mut out = BufWriter::with_capacity(1 << 16, report::stdout());
     let inputs = args.key.is_empty().then(|| args.keys.inputs(&args.files));
-    if let Some(inputs) = &inputs {
-        must_not_be_output(inputs, [&*args.filter])?;
-    }
+    must_not_be_output(inputs.as_ref(), [&*args.filter])?;
     let printed = match inputs {
         Some(inputs) => label_inputs(args, common, (&inputs, label), &mut out),
         None => label_arguments(args, label, &mut out),
     };
     // What was found before a bad record is printed.
     out.flush()?;
-    args.lookup.tell(printed?, &[opened.checked]);
+    args.lookup.tell(printed?, &[opened.checked], &args.keys.warnings);
     Ok(YES)
 }
 

@@ -12,6 +12,7 @@ use crate::cmd::add::need;
 use crate::cmd::build::{print_beside, warn_if_over_capacity};
 use crate::formats::{FileFormat, write_as};
 use crate::output::Target;
+use crate::same_file::must_not_be_output;
 use crate::spelling::{must_be_alike, warn_of_loss};
 use crate::{YES, numbers, report};
 
@@ -56,6 +57,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         _ => Combine::Union,
     };
     let intersects = how == Combine::Intersection;
+    must_not_be_output(None, args.filters.iter().map(PathBuf::as_path))?;
     let (first, others) = args.filters.split_first().context("no filter file is given")?;
     let mut opened = Vec::with_capacity(args.filters.len());
     let mut summing = Summing::Payload;

@@ -113,7 +113,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     inputs.numbered = true;
     // Spaces around an integer are forgiven, and so are carriage returns.
     inputs.warns_of_carriage_returns = false;
-    must_not_be_output(&inputs, [])?;
+    must_not_be_output(Some(&inputs), [])?;
     let (selector, mut scratch) = (args.keys.selector(), Vec::new());
     let progress = common.progress("reading", &inputs);
     let mut set = Set::new()?;

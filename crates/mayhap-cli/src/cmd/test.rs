@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::args::{Common, KeyArgs, OpenArgs};
 use crate::cmd::add::check_kind;
 use crate::input::Buffer;
+use crate::same_file::must_not_be_output;
 use crate::{NO, YES, report};
 
 /// Test a filter file: every key must be found, and the measured rate must be the one claimed
@@ -42,6 +43,7 @@ const CONFIDENCE: f64 = 0.95;
 const INTERVAL_SIGMAS: f64 = 1.96;
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
+    must_not_be_output(Some(&args.keys.inputs(&args.files)), [&*args.filter])?;
     let opened = args.open.open_with_format(&args.filter, Some(args.keys.kind()), Check::All)?.0;
     let filter = &*opened.filter;
     let keys = args.keys.for_file(&args.filter, filter)?;

@@ -37,7 +37,7 @@ use core::hash::{BuildHasherDefault, Hasher};
 
 use hashbrown::HashSet;
 
-use crate::bits::{Bytes, Words};
+use crate::bits::{Bytes, OutOfMemory, Words};
 use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
 use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
 use crate::hash::{Digest, Hashing, Key};
@@ -173,7 +173,12 @@ impl Exact {
         if self.added.is_empty() && self.removed.is_empty() {
             return self.sorted.to_le_bytes();
         }
-        Cow::Owned(Words::from(flat(self.digests())).to_le_bytes().into_owned())
+        Cow::Owned(
+            self.digests()
+                .flat_map(|digest| [digest.a.to_le_bytes(), digest.b.to_le_bytes()])
+                .flatten()
+                .collect(),
+        )
     }
 
     /// Inserts a key. [`Insertion::Perhaps`] means here: it was in.
@@ -219,12 +224,35 @@ impl Exact {
     pub fn digests(&self) -> impl Iterator<Item = Digest> + '_ {
         let mut added: Vec<Digest> = self.added.iter().copied().collect();
         added.sort_unstable();
-        let kept = pairs(self.sorted.as_slice()).filter(|digest| !self.removed.contains(digest));
-        merge_sorted(kept, added.into_iter())
+        let sorted = pairs(self.sorted.as_slice()).filter(|digest| !self.removed.contains(digest));
+        union(sorted, added.into_iter())
     }
 
-    fn replace(&mut self, digests: Vec<u64>) {
-        self.sorted = digests.into();
+    /// The digests of both sets, each once, in ascending order.
+    fn joined(&self, other: &Self) -> Result<Words, OutOfMemory> {
+        let (ours, theirs) = (self.sorted_added()?, other.sorted_added()?);
+        let both = || union(self.kept(&ours), other.kept(&theirs));
+        in_words(both().count(), both())
+    }
+
+    /// What was added, in ascending order.
+    fn sorted_added(&self) -> Result<Vec<Digest>, OutOfMemory> {
+        let mut added = Vec::new();
+        let refused = |_| OutOfMemory { bytes: self.added.len() as u64 * BITS_PER_KEY / 8 };
+        added.try_reserve_exact(self.added.len()).map_err(refused)?;
+        added.extend(self.added.iter().copied());
+        added.sort_unstable();
+        Ok(added)
+    }
+
+    /// All digests in ascending order, if what was added is given so.
+    fn kept<'a>(&'a self, added: &'a [Digest]) -> impl Iterator<Item = Digest> + 'a {
+        let sorted = pairs(self.sorted.as_slice()).filter(|digest| !self.removed.contains(digest));
+        union(sorted, added.iter().copied())
+    }
+
+    fn replace(&mut self, sorted: Words) {
+        self.sorted = sorted;
         self.added.clear();
         self.removed.clear();
         self.inserted = None;
@@ -232,7 +260,10 @@ impl Exact {
 
     fn keep(&mut self, other: &Self, wanted: impl Fn(bool) -> bool) -> Result<(), Mismatch> {
         self.hashing.must_equal(&other.hashing)?;
-        let kept = flat(self.digests().filter(|&digest| wanted(other.contains_digest(digest))));
+        let refused = |OutOfMemory { bytes }| Mismatch::Memory { bytes };
+        let added = self.sorted_added().map_err(refused)?;
+        let kept = || self.kept(&added).filter(|&digest| wanted(other.contains_digest(digest)));
+        let kept = in_words(kept().count(), kept()).map_err(refused)?;
         self.replace(kept);
         Ok(())
     }
@@ -243,9 +274,7 @@ impl Exact {
     /// [`Mismatch`] if they hash differently; then nothing has changed.
     pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.hashing.must_equal(&other.hashing)?;
-        let ours = self.digests();
-        let theirs = other.digests().filter(|&digest| !self.contains_digest(digest));
-        let both = flat(merge_sorted(ours, theirs));
+        let both = self.joined(other).map_err(|OutOfMemory { bytes }| Mismatch::Memory { bytes })?;
         self.replace(both);
         self.capacity = self.capacity.max(self.len());
         Ok(())
@@ -302,17 +331,26 @@ fn pairs(words: &[u64]) -> impl Iterator<Item = Digest> + '_ {
     words.chunks_exact(2).map(|pair| Digest { a: pair[0], b: pair[1] })
 }
 
-fn flat(digests: impl Iterator<Item = Digest>) -> Vec<u64> {
-    digests.flat_map(|digest| [digest.a, digest.b]).collect()
+/// So many digests as words.
+fn in_words(len: usize, digests: impl Iterator<Item = Digest>) -> Result<Words, OutOfMemory> {
+    let mut words = Words::zeroed(2 * len as u64)?;
+    words.as_mut_slice().chunks_exact_mut(2).zip(digests).for_each(|(pair, digest)| {
+        pair.copy_from_slice(&[digest.a, digest.b]);
+    });
+    Ok(words)
 }
 
-/// Two ascending runs that share nothing become one.
-fn merge_sorted(
+/// Two ascending runs become one, in which nothing is twice.
+fn union(
     left: impl Iterator<Item = Digest>,
     right: impl Iterator<Item = Digest>,
 ) -> impl Iterator<Item = Digest> {
     let (mut left, mut right) = (left.peekable(), right.peekable());
     core::iter::from_fn(move || match (left.peek(), right.peek()) {
+        (Some(l), Some(r)) if l == r => {
+            right.next();
+            left.next()
+        }
         (Some(l), Some(r)) if l < r => left.next(),
         (Some(_), None) => left.next(),
         (_, Some(_)) => right.next(),
@@ -432,6 +470,14 @@ impl AnyFilter for Exact {
     fn as_remove(&mut self) -> Option<&mut dyn Remove> {
         Some(self)
     }
+    /// Puts all digests in order, as they stand in a file.
+    fn settle(&mut self) -> Result<(), OutOfMemory> {
+        if !(self.added.is_empty() && self.removed.is_empty()) {
+            self.sorted = self.joined(&Self::hashed(self.hashing))?;
+            (self.added, self.removed) = Default::default();
+        }
+        Ok(())
+    }
     fn as_merge(&mut self) -> Option<&mut dyn Merge> {
         Some(self)
     }
@@ -456,7 +502,7 @@ mod tests {
         }
         digests.sort_unstable();
         digests.dedup();
-        flat(digests.into_iter())
+        digests.into_iter().flat_map(|digest| [digest.a, digest.b]).collect()
     }
 
     #[test]
