@@ -284,7 +284,7 @@ fn a_report_at_the_end_on_request() {
         ("--verify", r#""matched":2,"printed":2"#),
         ("--no-mmap", r#""matched":2,"printed":2"#),
     ] {
-        let report = format!("{{{counts},\"read\":4,\"verified\":true}}");
+        let report = format!("{{{counts},\"read\":4,\"verified\":true,\"warnings\":[]}}");
         folder
             .mayhap(&format!("check f --stats=json {options}"))
             .input(input)
@@ -302,7 +302,7 @@ fn a_report_at_the_end_on_request() {
         .mayhap("check -q f --stats=json --key x --key a --key b")
         .run()
         .ends(0)
-        .says_only(r#"{"matched":1,"printed":0,"read":2,"verified":true}"#);
+        .says_only(r#"{"matched":1,"printed":0,"read":2,"verified":true,"warnings":[]}"#);
     // Another program's file has nothing to compare.
     folder.mayhap("build -n 1000 --format guava --to guava -o g").input("a\n").run().ends(0);
     let done = folder.mayhap("check g --verify --stats=json").input(input).run().ends(0);

@@ -13,7 +13,7 @@ fn what_a_state_with_buckets_printed_is_saved_when_it_is_full() {
     for family in ["cuckoo", "dleft"] {
         folder.mayhap(&format!("build --family {family} -n 500 -o s")).run().ends(0);
         // The rate is no limit: the buckets are.
-        let line = "dedup --state-any --state s --max-fpr 1 --stats=json";
+        let line = "dedup --state-any --state s --max-fpr 0.99 --stats=json";
         let done = folder.mayhap(line).input(lines("key ", 20_000)).run().ends(2);
         let printed = done.out.iter().filter(|&&byte| byte == b'\n').count();
         assert!(printed >= 500, "{family}: {printed}");
@@ -93,7 +93,7 @@ fn memory_that_an_exact_set_does_not_get_is_an_error() {
             "merge -o f a b",
             "merge --intersect -o f a b",
             "add a two",
-            "build --counts --family shifting-multiplicity -o f one",
+            "build --counts -o f one",
         ] {
             folder.sh("rm -f s f; cp a kept").run().ends(0);
             let script =
@@ -165,7 +165,7 @@ fn a_closed_stream_is_an_error_where_it_is_used() {
         "--version",
         "calc -n 1M -p 1%",
     ] {
-        folder.sh(&format!("exec $MAYHAP {line} >&-")).run().ends(2).says("closed");
+        folder.sh(&format!("exec $MAYHAP {line} >&-")).run().ends(2).says("standard output: ");
     }
     folder.sh("exec $MAYHAP dedup --state s keys >&-").run().ends(2);
     folder.mayhap("dedup --state s keys").run().ends(0).prints("a\nb\n");

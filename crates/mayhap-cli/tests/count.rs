@@ -143,7 +143,7 @@ fn answers_come_before_the_input_ends() {
 fn a_report_at_the_end_on_request() {
     let folder = Folder::new();
     folder.mayhap("build --counts -n 1000 -p 1e-9 -o f").input("a\na\nb\n").run().ends(0);
-    let report = r#"{"matched":1,"printed":2,"read":2,"verified":true}"#;
+    let report = r#"{"matched":1,"printed":2,"read":2,"verified":true,"warnings":[]}"#;
     for command in ["count f --verify --stats=json", "count f --stats=json --key a --key x"] {
         folder.mayhap(command).input("a\nx\n").run().ends(0).prints("a\t2\nx\t0\n").says_only(report);
     }

@@ -175,7 +175,7 @@ fn a_report_at_the_end_on_request() {
     let folder = Folder::new();
     folder.write("k", "a\n");
     folder.mayhap("build --label one=k -n 1000 -p 1e-9 -o f").run().ends(0);
-    let report = r#"{"matched":1,"printed":2,"read":2,"verified":true}"#;
+    let report = r#"{"matched":1,"printed":2,"read":2,"verified":true,"warnings":[]}"#;
     for command in ["label f --verify --stats=json", "label f --stats=json --key a --key x"] {
         folder.mayhap(command).input("a\nx\n").run().ends(0).prints("a\tone\nx\t\n").says_only(report);
     }

@@ -56,7 +56,7 @@ impl BlockShape {
 /// rounds the lanes' occupancy is followed throw by throw, for words and half rounds together.
 ///
 /// Source: Putze, Sanders, Singler, *Cache-, Hash- and Space-Efficient Bloom Filters*, 2007; occupancy as in
-/// [`bloom_fpr_exact`].
+/// [`bloom_fpr_exact`](super::bloom_fpr_exact).
 pub fn block_rates(shape: BlockShape, len: usize) -> Vec<f64> {
     // One bit a lane: the share of ones of a lane, to the power of the lanes.
     let single = |lane: f64, lanes: f64| {

@@ -136,7 +136,7 @@ pub fn one_hash_bitmap_fpr(m: u64, n: f64) -> f64 {
 /// 10 are 8 or more, and with a chance of 3.3e-8 one is 15, where counters of 4 bits end. 0 for `n <= 0`, `k = 0` and
 /// `m = 0`; `m` for `top = 0`.
 ///
-/// Source: throws into urns, as in [`expected_fill`].
+/// Source: throws into urns, as in [`expected_fill`](super::expected_fill).
 pub fn counters_at_least(m: u64, n: f64, k: u32, top: u32) -> f64 {
     let (c, cells) = (load(m, n, k), m as f64);
     if top == 0 || c == f64::INFINITY {

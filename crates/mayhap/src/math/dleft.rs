@@ -42,7 +42,7 @@ pub fn dleft_capacity(buckets: u64, p: f64, remainder_bits: u32) -> u64 {
 
 /// Distinct keys in a d-left filter, from the number of its fingerprints; infinite when it has all of them.
 ///
-/// Source: throws into urns, as in [`estimated_len`].
+/// Source: throws into urns, as in [`estimated_len`](super::estimated_len).
 pub fn dleft_estimated_len(buckets: u64, remainder_bits: u32, found: u64) -> f64 {
     let all = dleft_fingerprints(buckets, remainder_bits);
     -all * libm::log1p(-(found as f64 / all).min(1.0))

@@ -92,7 +92,7 @@ pub fn any_of(f: f64, places: u32) -> f64 {
 }
 
 /// The share of clear answers of a shifting filter for two sets, to keys of either: `(1 - f)^2`, where `f` is
-/// [`bloom_fpr`] of all keys of both. Half full, with `k` probes, `(1 - 2^-k)^2`.
+/// [`bloom_fpr`](super::bloom_fpr) of all keys of both. Half full, with `k` probes, `(1 - 2^-k)^2`.
 ///
 /// Source: Yang et al. 2016, section 4.3.
 pub fn association_clear(f: f64) -> f64 {
@@ -108,7 +108,7 @@ pub fn two_blooms_clear(f: f64) -> f64 {
 }
 
 /// The chance that a shifting filter for counts up to `most` tells the right one for a key that is in `count` times:
-/// `(1 - f)^(most - count)`, where `f` is [`bloom_fpr`] of its different keys. A count of 0 is that of an absent key.
+/// `(1 - f)^(most - count)`, where `f` is [`bloom_fpr`](super::bloom_fpr) of its different keys. A count of 0 is that of an absent key.
 ///
 /// Source: Yang et al. 2016, section 5.3.
 pub fn multiplicity_correct(f: f64, count: u32, most: u32) -> f64 {
