@@ -173,7 +173,7 @@ fn info_tells_a_file_that_is_being_written_from_one_whose_writer_died() {
             assert_eq!(info("--json").json()["checksum"], checksum);
             info("").shows(checksum);
         }
-        let report = r#"{"matched":1,"printed":1,"read":2,"verified":false}"#;
+        let report = r#"{"matched":1,"printed":1,"read":2,"verified":false,"warnings":[]}"#;
         folder
             .mayhap("check f --stats=json")
             .input("old\nabsent\n")

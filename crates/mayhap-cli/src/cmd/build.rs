@@ -554,7 +554,8 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
         Some(allowed) => allowed.except_from(filter, common),
         None => filter,
     };
-    let filter = args.keys.describe(filter);
+    let mut filter = args.keys.describe(filter);
+    settle(&mut *filter)?;
     common.say_if_locked(&args.output);
     secret.save(|| write(args.target(), &*filter, Summing::Payload))?;
     if args.grow {

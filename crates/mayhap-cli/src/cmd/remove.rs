@@ -7,6 +7,7 @@ use mayhap::{AnyFilter, Removal};
 
 use crate::args::{Common, KeyArgs, OpenArgs};
 use crate::cmd::add::{Ready, ReadyKeys, ready_for, secret_of, still_takes_keys};
+use crate::cmd::build::settle;
 use crate::formats::update_file;
 use crate::{NO, YES, report};
 
@@ -53,6 +54,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             }
             anyhow::Ok(())
         })?;
+        settle(filter)?;
         Ok((removed, stuck))
     };
     common.say_if_locked(path);
