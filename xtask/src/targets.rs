@@ -23,7 +23,9 @@ struct Target {
     command: &'static str,
 }
 
-const TESTS: &str = "test -q -p mayhap --all-features --lib --test all_paths --test conformance --test golden --test worked_examples";
+/// The unit tests, all in modules `tests`, and those of the integration tests that are about answers and bytes.
+const TESTS: &str =
+    "test -q -p mayhap --all-features --lib --test it -- tests:: all_paths:: conformance:: golden:: worked_examples::";
 
 static TARGETS: &[Target] = &[
     Target { name: "i686-unknown-linux-musl", why: "32-bit sizes", packages: &[], env: &[], command: TESTS },
@@ -187,7 +189,7 @@ mod tests {
         assert_eq!(
             wasm.call().to_string(),
             "CARGO_TARGET_WASM32_WASIP1_RUNNER='node ../../xtask/wasi.mjs' cargo test --target wasm32-wasip1 -q \
-             -p mayhap --all-features --lib --test all_paths --test conformance --test golden --test worked_examples"
+             -p mayhap --all-features --lib --test it -- tests:: all_paths:: conformance:: golden:: worked_examples::"
         );
     }
 

@@ -1,6 +1,8 @@
 //! Every family with a hundred keys, small enough for Miri, which watches each access to memory: the portable loops, the
 //! allocator, filters that threads share. `cargo xtask miri` runs it so; here it runs with the other tests too.
 
+#[path = "it/paths.rs"]
+#[allow(dead_code, reason = "the other binary uses the rest")]
 mod paths;
 
 use std::num::NonZeroU16;

@@ -3,8 +3,6 @@
 //! The measured rates pass within 4 standard deviations (a chance of 6e-5 each that a right filter fails, drawn once:
 //! the seeds are fixed).
 
-mod crafted;
-
 use std::collections::HashMap;
 
 use mayhap::math;
@@ -14,6 +12,8 @@ use mayhap::{
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 use proptest::prelude::*;
+
+use crate::crafted;
 
 /// A filter of so many buckets in each subtable, full by 24 keys for each.
 fn sized(buckets: u64, remainder_bits: u32, counter_bits: u32) -> Spec {

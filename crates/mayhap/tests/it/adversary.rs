@@ -3,8 +3,6 @@
 //! All randomness has a fixed seed, so a test that passes once passes always; the bounds say how probable a failure was
 //! when the seeds were chosen.
 
-mod crafted;
-
 use std::collections::HashSet;
 
 use mayhap::{
@@ -12,6 +10,8 @@ use mayhap::{
     math, open, positions,
 };
 use mayhap_eval::Random;
+
+use crate::crafted;
 
 /// Secrets as an operating system would give them, but the same in every run.
 fn secrets(count: usize) -> impl Iterator<Item = Secret> {

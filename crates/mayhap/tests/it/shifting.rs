@@ -4,8 +4,6 @@
 //! next: a chance of 6e-5 each that a right filter fails. There are 38 comparisons, so 2.4e-3 for all; drawn once, since
 //! the seeds are fixed.
 
-mod crafted;
-
 use std::collections::HashMap;
 
 use mayhap::family::Guarantee;
@@ -15,6 +13,8 @@ use mayhap::{
 };
 use mayhap_eval::{ABSENT, KeyKind, Proportion};
 use proptest::prelude::*;
+
+use crate::crafted;
 
 /// So many places, probes and shifts.
 fn sized(starts: u64, probes: u32, shifts: u32) -> Spec {

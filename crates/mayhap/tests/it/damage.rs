@@ -1,11 +1,8 @@
 //! Damage is never hidden under a new checksum, and whatever a loader accepts can be used, written and read again.
 #![cfg(feature = "std")]
 
-mod crafted;
-
 use std::collections::{BTreeMap, BTreeSet};
 
-use crafted::{PARAMS, open_by_header, with};
 use mayhap::interop::redisbloom::{Growth, RedisBloom};
 use mayhap::registry::FAMILIES;
 use mayhap::wire::{Header, PAGE, Summing};
@@ -13,6 +10,8 @@ use mayhap::{
     AnyFilter, Combine, DecodeError, Error, FoldError, Full, Limit, Mismatch, Scalable, combine, encode, open,
 };
 use mayhap_eval::Random;
+
+use crate::crafted::{self, PARAMS, open_by_header, with};
 
 /// All golden files but the keyed one, which needs its secret; `plain` are those without sections, which the tests here can
 /// seal again.

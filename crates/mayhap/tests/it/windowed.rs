@@ -4,8 +4,6 @@
 //! seeds are fixed). The rate of one filter differs a little from moment to moment, so that rates are measured at several
 //! ends of generations.
 
-mod crafted;
-
 use std::collections::{HashMap, VecDeque};
 
 use mayhap::family::Guarantee;
@@ -16,6 +14,8 @@ use mayhap::{
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 use proptest::prelude::*;
+
+use crate::crafted;
 
 fn count(filter: &Windowed, keys: std::ops::Range<u64>) -> u64 {
     let mut hits = Vec::new();

@@ -1,5 +1,4 @@
 //! The loops that filters take, as tests choose them: every one of them over small data.
-#![allow(dead_code)] // Not every test uses all of them.
 
 use mayhap::internals::{Paths, Switches};
 

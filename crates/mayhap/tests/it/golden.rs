@@ -33,7 +33,7 @@ const SECRET: Secret = Secret::new(*b"0123456789abcdef");
 const GOLDEN: &[Golden] = &[
     Golden {
         name: "bloom",
-        bytes: include_bytes!("golden/bloom-v1.mayhap"),
+        bytes: include_bytes!("../golden/bloom-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 94,
@@ -41,7 +41,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "bloom-seeded",
-        bytes: include_bytes!("golden/bloom-seeded-v1.mayhap"),
+        bytes: include_bytes!("../golden/bloom-seeded-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0x0123_4567_89ab_cdef },
         len: 200,
         hits: 92,
@@ -49,7 +49,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "bloom-keyed",
-        bytes: include_bytes!("golden/bloom-keyed-v1.mayhap"),
+        bytes: include_bytes!("../golden/bloom-keyed-v1.mayhap"),
         hashing: Hashing::Keyed(SECRET),
         len: 200,
         hits: 100,
@@ -57,7 +57,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "bloom-exceptions",
-        bytes: include_bytes!("golden/bloom-exceptions-v1.mayhap"),
+        bytes: include_bytes!("../golden/bloom-exceptions-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 50,
@@ -65,7 +65,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "exact",
-        bytes: include_bytes!("golden/exact-v1.mayhap"),
+        bytes: include_bytes!("../golden/exact-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 0,
@@ -73,7 +73,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "bitmap",
-        bytes: include_bytes!("golden/bitmap-v1.mayhap"),
+        bytes: include_bytes!("../golden/bitmap-v1.mayhap"),
         hashing: Hashing::Integer,
         len: 200,
         hits: 200,
@@ -82,7 +82,7 @@ const GOLDEN: &[Golden] = &[
     #[cfg(feature = "std")]
     Golden {
         name: "roaring",
-        bytes: include_bytes!("golden/roaring-v1.mayhap"),
+        bytes: include_bytes!("../golden/roaring-v1.mayhap"),
         hashing: Hashing::Integer,
         len: 5200,
         hits: 3334,
@@ -90,7 +90,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "blocked",
-        bytes: include_bytes!("golden/blocked-v1.mayhap"),
+        bytes: include_bytes!("../golden/blocked-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 105,
@@ -98,7 +98,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "blocked-fastest",
-        bytes: include_bytes!("golden/blocked-fastest-v1.mayhap"),
+        bytes: include_bytes!("../golden/blocked-fastest-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 58,
@@ -106,7 +106,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "counting",
-        bytes: include_bytes!("golden/counting-v1.mayhap"),
+        bytes: include_bytes!("../golden/counting-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 94,
@@ -114,7 +114,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "counting-5-bits",
-        bytes: include_bytes!("golden/counting-5-bits-v1.mayhap"),
+        bytes: include_bytes!("../golden/counting-5-bits-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 94,
@@ -122,7 +122,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "spectral",
-        bytes: include_bytes!("golden/spectral-v1.mayhap"),
+        bytes: include_bytes!("../golden/spectral-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 4100,
         hits: 94,
@@ -130,7 +130,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "spectral-selection",
-        bytes: include_bytes!("golden/spectral-selection-v1.mayhap"),
+        bytes: include_bytes!("../golden/spectral-selection-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 4100,
         hits: 94,
@@ -138,7 +138,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "spectral-recurring",
-        bytes: include_bytes!("golden/spectral-recurring-v1.mayhap"),
+        bytes: include_bytes!("../golden/spectral-recurring-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 4100,
         hits: 94,
@@ -146,7 +146,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "spectral-8-bits",
-        bytes: include_bytes!("golden/spectral-8-bits-v1.mayhap"),
+        bytes: include_bytes!("../golden/spectral-8-bits-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 4100,
         hits: 94,
@@ -154,7 +154,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "dleft",
-        bytes: include_bytes!("golden/dleft-v1.mayhap"),
+        bytes: include_bytes!("../golden/dleft-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 46,
@@ -162,7 +162,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "dleft-4-bits",
-        bytes: include_bytes!("golden/dleft-4-bits-v1.mayhap"),
+        bytes: include_bytes!("../golden/dleft-4-bits-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 399,
         hits: 46,
@@ -170,7 +170,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "fuse",
-        bytes: include_bytes!("golden/fuse-v1.mayhap"),
+        bytes: include_bytes!("../golden/fuse-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 81,
@@ -178,7 +178,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "fuse-compact",
-        bytes: include_bytes!("golden/fuse-compact-v1.mayhap"),
+        bytes: include_bytes!("../golden/fuse-compact-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 87,
@@ -186,7 +186,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "ribbon",
-        bytes: include_bytes!("golden/ribbon-v1.mayhap"),
+        bytes: include_bytes!("../golden/ribbon-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 72,
@@ -194,7 +194,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "ribbon-layers",
-        bytes: include_bytes!("golden/ribbon-layers-v1.mayhap"),
+        bytes: include_bytes!("../golden/ribbon-layers-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 5000,
         hits: 105,
@@ -202,7 +202,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "ribbon-compact",
-        bytes: include_bytes!("golden/ribbon-compact-v1.mayhap"),
+        bytes: include_bytes!("../golden/ribbon-compact-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 5000,
         hits: 97,
@@ -210,7 +210,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "universe",
-        bytes: include_bytes!("golden/universe-v1.mayhap"),
+        bytes: include_bytes!("../golden/universe-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 69,
@@ -218,7 +218,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "cuckoo",
-        bytes: include_bytes!("golden/cuckoo-v1.mayhap"),
+        bytes: include_bytes!("../golden/cuckoo-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 67,
@@ -226,7 +226,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "cuckoo-compact",
-        bytes: include_bytes!("golden/cuckoo-compact-v1.mayhap"),
+        bytes: include_bytes!("../golden/cuckoo-compact-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 67,
@@ -234,7 +234,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "spatial",
-        bytes: include_bytes!("golden/spatial-v1.mayhap"),
+        bytes: include_bytes!("../golden/spatial-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 94,
@@ -242,7 +242,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "spatial-16-bits",
-        bytes: include_bytes!("golden/spatial-16-bits-v1.mayhap"),
+        bytes: include_bytes!("../golden/spatial-16-bits-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 94,
@@ -250,7 +250,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "scalable",
-        bytes: include_bytes!("golden/scalable-v1.mayhap"),
+        bytes: include_bytes!("../golden/scalable-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 15,
@@ -258,7 +258,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "scalable-grown",
-        bytes: include_bytes!("golden/scalable-grown-v1.mayhap"),
+        bytes: include_bytes!("../golden/scalable-grown-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 33,
@@ -266,7 +266,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "windowed",
-        bytes: include_bytes!("golden/windowed-v1.mayhap"),
+        bytes: include_bytes!("../golden/windowed-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 38,
@@ -274,7 +274,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "windowed-aged",
-        bytes: include_bytes!("golden/windowed-aged-v1.mayhap"),
+        bytes: include_bytes!("../golden/windowed-aged-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 45,
@@ -282,7 +282,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "windowed-squares",
-        bytes: include_bytes!("golden/windowed-squares-v1.mayhap"),
+        bytes: include_bytes!("../golden/windowed-squares-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 27,
@@ -290,7 +290,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "windowed-squares-aged",
-        bytes: include_bytes!("golden/windowed-squares-aged-v1.mayhap"),
+        bytes: include_bytes!("../golden/windowed-squares-aged-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 16,
@@ -298,7 +298,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "shifting",
-        bytes: include_bytes!("golden/shifting-v1.mayhap"),
+        bytes: include_bytes!("../golden/shifting-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 92,
@@ -306,7 +306,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "shifting-counters",
-        bytes: include_bytes!("golden/shifting-counters-v1.mayhap"),
+        bytes: include_bytes!("../golden/shifting-counters-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 92,
@@ -314,7 +314,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "shifting-2-shifts",
-        bytes: include_bytes!("golden/shifting-2-shifts-v1.mayhap"),
+        bytes: include_bytes!("../golden/shifting-2-shifts-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 76,
@@ -322,7 +322,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "shifting-association",
-        bytes: include_bytes!("golden/shifting-association-v1.mayhap"),
+        bytes: include_bytes!("../golden/shifting-association-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 94,
@@ -330,7 +330,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "shifting-association-counters",
-        bytes: include_bytes!("golden/shifting-association-counters-v1.mayhap"),
+        bytes: include_bytes!("../golden/shifting-association-counters-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 94,
@@ -338,7 +338,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "shifting-multiplicity",
-        bytes: include_bytes!("golden/shifting-multiplicity-v1.mayhap"),
+        bytes: include_bytes!("../golden/shifting-multiplicity-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 4100,
         hits: 101,
@@ -346,7 +346,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "shifting-multiplicity-counters",
-        bytes: include_bytes!("golden/shifting-multiplicity-counters-v1.mayhap"),
+        bytes: include_bytes!("../golden/shifting-multiplicity-counters-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 4100,
         hits: 101,
@@ -354,7 +354,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "expanding",
-        bytes: include_bytes!("golden/expanding-v1.mayhap"),
+        bytes: include_bytes!("../golden/expanding-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 6,
@@ -362,7 +362,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "expanding-grown",
-        bytes: include_bytes!("golden/expanding-grown-v1.mayhap"),
+        bytes: include_bytes!("../golden/expanding-grown-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 53,
@@ -370,7 +370,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "table",
-        bytes: include_bytes!("golden/table-v1.mayhap"),
+        bytes: include_bytes!("../golden/table-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 200,
         hits: 0,
@@ -378,7 +378,7 @@ const GOLDEN: &[Golden] = &[
     },
     Golden {
         name: "table-grown",
-        bytes: include_bytes!("golden/table-grown-v1.mayhap"),
+        bytes: include_bytes!("../golden/table-grown-v1.mayhap"),
         hashing: Hashing::Xxh3 { seed: 0 },
         len: 1560,
         hits: 0,
@@ -633,7 +633,7 @@ fn golden_files_give_the_counts_of_old() {
 
 // The document.
 
-const FORMAT: &str = include_str!("../../../docs/format.md");
+const FORMAT: &str = include_str!("../../../../docs/format.md");
 
 /// The bytes that a line of the dump stands for, with the offset at its start.
 fn dumped(line: &str) -> (usize, Vec<u8>) {

@@ -1,7 +1,5 @@
 //! Exceptions, around a filter of every family: denied exactly, and nobody else is.
 
-mod crafted;
-
 use std::num::NonZeroU16;
 use std::ops::Range;
 
@@ -12,6 +10,8 @@ use mayhap::{
     AnyFilter, Bloom, Combine, Cuckoo, DecodeError, Digest, Error, Family, Hashing, Insertion, Labels,
     Mismatch, Removal, Spec, combine, encode, encode_with, except, open,
 };
+
+use crate::crafted;
 
 const MEMBERS: u64 = 3000;
 /// So many that about 100 of them are false positives.

@@ -3,8 +3,6 @@
 //! The measured rates pass within 4 standard deviations (a chance of 6e-5 each that a right filter fails, drawn once:
 //! the seeds are fixed).
 
-mod crafted;
-
 use std::collections::HashMap;
 
 use mayhap::{
@@ -13,6 +11,8 @@ use mayhap::{
 };
 use mayhap_eval::{ABSENT, Proportion};
 use proptest::prelude::*;
+
+use crate::crafted;
 
 /// So many counters of so many bits.
 fn sized(cells: u64, probes: u32, counter_bits: u32) -> Spec {

@@ -1,5 +1,4 @@
 //! Files that somebody wants to be believed: changed, and with the right checksums.
-#![allow(dead_code, reason = "each test file uses its own part")]
 
 use mayhap::wire::{Header, PAGE, Verify, checksum};
 use mayhap::{AnyFilter, DecodeError, encode, open, registry};

@@ -1,13 +1,12 @@
 //! Filters of other programs in files of ours: what earlier versions wrote is what this one writes and reads.
 
-#[path = "foreign/containers.rs"]
-mod containers;
-
 use std::path::Path;
 
 use mayhap::registry::FAMILIES;
 use mayhap::wire::{Frame, Summing, Verify};
 use mayhap::{DecodeError, encode, open};
+
+use crate::containers;
 
 fn golden(name: &str) -> Vec<u8> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");

@@ -4,8 +4,6 @@
 //! What a filter does with single keys in its usual loops is the measure; `model.rs` and `conformance.rs` compare that with
 //! exact sets, on every path too. All keys are fixed.
 
-mod paths;
-
 use std::num::NonZeroU16;
 
 use mayhap::family::Make;
@@ -18,6 +16,8 @@ use mayhap::{
     Digest, Dleft, Expanding, Family, Fuse, Hashing, Insertion, Layout, Ribbon, Scalable, SharedInsert,
     Shifting, Spec, SpecError, Spectral, Table, Windowed, encode, open,
 };
+
+use crate::paths;
 
 /// A family and what is asked of it.
 struct Variant {

@@ -4,8 +4,6 @@
 //! 5% of itself at most. They pass within 15% of the expected values, and minimum selection within 8% of the rate of
 //! false positives.
 
-mod crafted;
-
 use std::collections::HashMap;
 
 use mayhap::bits::Width;
@@ -17,6 +15,8 @@ use mayhap_eval::{ABSENT, Zipf};
 use proptest::prelude::*;
 
 use CountingRule::{MinimalIncrease, MinimumSelection, RecurringMinimum};
+
+use crate::crafted;
 
 /// So many counters by this rule; of variable width if `counter_bits` is `None`.
 fn sized(cells: u64, probes: u32, rule: CountingRule, counter_bits: Option<u32>) -> Spec {

@@ -1,5 +1,4 @@
 //! Files that other programs wrote, with the keys that they inserted and their answers to others.
-#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::path::{Path, PathBuf};
 

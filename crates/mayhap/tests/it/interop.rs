@@ -1,10 +1,9 @@
 //! Filters of other programs, both ways: Guava, Go, DCSO, Spark.
 
-mod foreign;
-
-use foreign::{Golden, insert_all, is_hardened, make, read, through_our_container, write};
 use mayhap::interop::guava::{self, Strategy};
 use mayhap::interop::{HashRule, Making, Reading, dcso, go, recognise};
+
+use crate::foreign::{self, Golden, insert_all, is_hardened, make, read, through_our_container, write};
 
 fn utf16(key: Vec<u8>) -> Vec<u8> {
     let text = String::from_utf8(key).expect("UTF-8");

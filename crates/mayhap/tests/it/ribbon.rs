@@ -1,11 +1,11 @@
 //! Bumped ribbon filters: they are found for every number of keys, hold all of them, take hardly more than they must and err
 //! as often as they say.
 
-mod crafted;
-
 use mayhap::shards::{DigestShards, MemoryShards};
 use mayhap::{BuildError, Error, Hashing, Layout, Ribbon, Secret, Spec, SpecError};
 use mayhap_eval::Proportion;
+
+use crate::crafted;
 
 fn keys(count: u64, seed: u64) -> Vec<u64> {
     (0..count).map(|i| (i ^ seed << 40).wrapping_mul(0xD6E8_FEB8_6659_FD93)).collect()

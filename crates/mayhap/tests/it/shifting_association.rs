@@ -3,8 +3,6 @@
 //! The measured rates pass within 4 standard deviations: a chance of 6e-5 each that a right filter fails. There are 11
 //! comparisons, so 7e-4 for all; drawn once, since the seeds are fixed.
 
-mod crafted;
-
 use std::collections::HashMap;
 
 use mayhap::filters::shifting_association::Part;
@@ -14,6 +12,8 @@ use mayhap::{
 };
 use mayhap_eval::{ABSENT, Proportion};
 use proptest::prelude::*;
+
+use crate::crafted;
 
 /// So many places and probes.
 fn sized(starts: u64, probes: u32) -> Spec {

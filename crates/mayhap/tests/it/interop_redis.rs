@@ -1,12 +1,8 @@
 //! Filters of RedisBloom and of the crate `bloomfilter`, both ways.
 
-mod crafted;
-mod foreign;
-
 use std::collections::HashMap;
 use std::num::{NonZeroU8, NonZeroU16};
 
-use foreign::{Golden, insert_all, is_hardened, make, read, sha256, through_our_container, write};
 use mayhap::bits::Bytes;
 use mayhap::interop::bloomfilter_crate::{self, VALKEY_SEED};
 use mayhap::interop::redis_dump::{Dump, Loading};
@@ -14,6 +10,9 @@ use mayhap::interop::redisbloom::{Growth, RedisBloom};
 use mayhap::interop::redisbloom_cuckoo::RedisCuckoo;
 use mayhap::interop::{self, Making, Reading, recognise};
 use mayhap::{AnyFilter, Combine, DecodeError, Full, Insertion, Limit, Mismatch, SpecError, combine};
+
+use crate::crafted;
+use crate::foreign::{Golden, insert_all, is_hardened, make, read, sha256, through_our_container, write};
 
 /// The chunks of a dump, with their iterators, as the server gave them.
 fn chunks(golden: &Golden) -> Vec<(i64, Vec<u8>)> {

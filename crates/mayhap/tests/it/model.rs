@@ -1,7 +1,5 @@
 //! Random operations against an exact model: never a false negative, and no error at all of exact families.
 
-mod paths;
-
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 
@@ -16,6 +14,8 @@ use mayhap::{
 };
 use mayhap_eval::KeyKind;
 use proptest::prelude::*;
+
+use crate::paths;
 
 /// Keys have numbers below this. Few, so that repeats and removals of present keys are common.
 const KEYS: u64 = 300;

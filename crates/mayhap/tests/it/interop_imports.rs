@@ -1,13 +1,12 @@
 //! Filters of other programs that are read and asked: Parquet's, FastFilter's, those of Python packages, Roaring bitmaps.
 
-mod foreign;
-
-use foreign::{Golden, Lines, insert_all, is_hardened, make, read, through_our_container, write};
 use mayhap::AnyFilter;
 use mayhap::bits::Bytes;
 use mayhap::interop::{self, HashRule, Keys, Making, Reading, recognise, sbbf};
 use mayhap::{Combine, DecodeError};
 use sha2::Digest as _;
+
+use crate::foreign::{Golden, Lines, insert_all, is_hardened, make, read, through_our_container, write};
 
 fn error(format: &str, bytes: &[u8], reading: &Reading) -> DecodeError {
     match interop::format(format).unwrap().read(bytes.to_vec().into(), reading) {
