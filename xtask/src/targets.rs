@@ -24,8 +24,7 @@ struct Target {
 }
 
 /// The unit tests, all in modules `tests`, and those of the integration tests that are about answers and bytes.
-const TESTS: &str =
-    "test -q -p mayhap --all-features --lib --test it -- tests:: all_paths:: conformance:: golden:: worked_examples::";
+const TESTS: &str = "test -q -p mayhap --all-features --lib --test it -- tests:: all_paths:: conformance:: golden:: worked_examples::";
 
 static TARGETS: &[Target] = &[
     Target { name: "i686-unknown-linux-musl", why: "32-bit sizes", packages: &[], env: &[], command: TESTS },

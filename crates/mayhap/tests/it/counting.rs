@@ -242,7 +242,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::seeds::config(150))]
 
     /// From empty to far more keys than it was made for, while every remove is of a key that is in.
     #[test]

@@ -11,7 +11,7 @@ pub(crate) const PARAMS: usize = 96;
 pub(crate) fn with(file: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
     let mut file = file.to_vec();
     file[at..at + bytes.len()].copy_from_slice(bytes);
-    reseal(file)
+    resealed(file)
 }
 
 /// The file with another payload, whose length and checksum the header is given.
@@ -19,22 +19,41 @@ pub(crate) fn with_payload(file: &[u8], payload: &[u8]) -> Vec<u8> {
     let mut file = file[..PAGE].to_vec();
     file[64..72].copy_from_slice(&(payload.len() as u64).to_le_bytes());
     file.extend(payload);
-    reseal(file)
+    resealed(file)
 }
 
 pub(crate) fn payload(file: &[u8]) -> &[u8] {
     &file[PAGE..]
 }
 
-/// Renews the checksums of a file with one page of header and no sections.
-fn reseal(mut file: Vec<u8>) -> Vec<u8> {
-    let length = u64::from_le_bytes(file[64..72].try_into().unwrap()) as usize;
-    if let Some(payload) = file.get(PAGE..PAGE.saturating_add(length)) {
-        let sum = checksum(payload);
-        file[72..80].copy_from_slice(&sum.to_le_bytes());
+/// Renews all checksums: the file is then believed. Offsets and lengths are those in the file, where it has them.
+pub(crate) fn reseal(file: &mut [u8]) {
+    let u32_at = |file: &[u8], at: usize| u32::from_le_bytes(file[at..at + 4].try_into().unwrap());
+    let u64_at = |file: &[u8], at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
+    let header = match u32_at(file, 40) as usize {
+        length if length >= PAGE && length.is_multiple_of(PAGE) && length <= file.len() => length,
+        _ => PAGE,
+    };
+    let sum_of = |file: &[u8], at: usize| {
+        let start = usize::try_from(u64_at(file, at)).ok()?;
+        let end = start.checked_add(usize::try_from(u64_at(file, at + 8)).ok()?)?;
+        Some(checksum(file.get(start..end)?))
+    };
+    let sections = (u32_at(file, 48) as usize).min(20);
+    let first = 96 + (u32_at(file, 44) as usize).min(header);
+    let places = std::iter::once(56).chain((0..sections).map(|section| first + 32 * section + 8));
+    for place in places.filter(|place| place + 24 <= header - 8).collect::<Vec<_>>() {
+        if let Some(sum) = sum_of(file, place) {
+            file[place + 16..place + 24].copy_from_slice(&sum.to_le_bytes());
+        }
     }
-    let sum = checksum(&file[..PAGE - 8]);
-    file[PAGE - 8..PAGE].copy_from_slice(&sum.to_le_bytes());
+    let sum = checksum(&file[..header - 8]);
+    file[header - 8..header].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// The file with its checksums renewed.
+pub(crate) fn resealed(mut file: Vec<u8>) -> Vec<u8> {
+    reseal(&mut file);
     file
 }
 
@@ -52,7 +71,7 @@ pub(crate) fn damage(file: &[u8], seed: u64, rounds: u64) -> (u64, u64) {
             };
             damaged[place] ^= 1 << random.below(8);
         }
-        match open(reseal(damaged.clone()).into(), None) {
+        match open(resealed(damaged.clone()).into(), None) {
             Ok(mut filter) => {
                 opened += 1;
                 use_it(&mut *filter);
@@ -65,7 +84,7 @@ pub(crate) fn damage(file: &[u8], seed: u64, rounds: u64) -> (u64, u64) {
             Err(_) => refused += 1,
         }
         // Who looks at the header only believes the payload, and comes to no harm.
-        if let Ok(mut filter) = open_by_header(&reseal(damaged)) {
+        if let Ok(mut filter) = open_by_header(&resealed(damaged)) {
             use_it(&mut *filter);
         }
     }

@@ -7,12 +7,14 @@
 use std::collections::HashMap;
 
 use mayhap::math;
-use mayhap::wire::{Summing, checksum};
+use mayhap::wire::Summing;
 use mayhap::{
     AnyFilter, Cuckoo, DecodeError, Digest, Error, Filter, Full, Hashing, Insert, Insertion, Key, Layout,
     Limit, Mismatch, Removal, Remove, Secret, Spec, SpecError, encode,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
+
+use crate::crafted::reseal;
 
 const SIGMAS: f64 = 5.0;
 
@@ -600,14 +602,6 @@ fn a_clone_a_cleared_and_a_decoded_filter_are_what_they_should_be() {
     // A key that is read by its digest is the same key.
     let digest = decoded.hashing().digest_of(17u64);
     assert!(decoded.contains_digest(digest) && Filter::contains(&decoded, &17u64.to_le_bytes()));
-}
-
-/// Renews the checksums of a file without sections.
-fn reseal(file: &mut [u8]) {
-    let sum = checksum(&file[4096..]);
-    file[72..80].copy_from_slice(&sum.to_le_bytes());
-    let sum = checksum(&file[..4088]);
-    file[4088..4096].copy_from_slice(&sum.to_le_bytes());
 }
 
 #[test]

@@ -444,7 +444,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::seeds::config(150))]
 
     /// From empty to as many keys as there are cells and past it, while every remove is of a key that is in.
     #[test]

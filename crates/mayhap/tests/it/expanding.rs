@@ -6,13 +6,15 @@
 use std::collections::HashMap;
 
 use mayhap::spec::EXPANDING_DOUBLINGS;
-use mayhap::wire::{Frame, Verify, checksum};
+use mayhap::wire::{Frame, Verify};
 use mayhap::{
     AnyFilter, DecodeError, Digest, Error, Expanding, Filter, Full, Hashing, Insert, Insertion, Limit,
     Mismatch, Removal, Spec, SpecError, math, registry,
 };
 use mayhap_eval::{ABSENT, Random};
 use proptest::prelude::*;
+
+use crate::crafted::reseal;
 
 /// The share of absent keys that are admitted.
 fn measured(filter: &Expanding, questions: u64) -> f64 {
@@ -417,14 +419,6 @@ fn refusals_say_what_is_wrong() {
     );
 }
 
-/// Renews the checksums of a file whose payload was changed.
-fn reseal(file: &mut [u8]) {
-    let sum = checksum(&file[4096..]);
-    file[72..80].copy_from_slice(&sum.to_le_bytes());
-    let sum = checksum(&file[..4088]);
-    file[4088..4096].copy_from_slice(&sum.to_le_bytes());
-}
-
 #[test]
 fn a_damaged_payload_is_refused_and_never_changed() {
     let mut filter = Expanding::new(100, 0.01).unwrap();
@@ -491,7 +485,7 @@ fn operations() -> impl Strategy<Value = Vec<(u8, u64)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::seeds::config(150))]
 
     /// Against an exact multiset: keys come and go, the filter grows, is written and read.
     #[test]

@@ -32,6 +32,7 @@ mod paths;
 mod ribbon;
 mod scalable;
 mod scale;
+mod seeds;
 mod shifting;
 mod shifting_association;
 mod shifting_multiplicity;

@@ -10,7 +10,8 @@ use mayhap::wire::Summing;
 use mayhap::{
     AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Counting, Cuckoo, Dleft, Error,
     Expanding, Family, Filter, Hashing, Insert, Insertion, Key, Layout, Removal, Scalable, Secret,
-    SharedInsert, Shifting, Spec, Spectral, Table, Windowed, combine, encode, open,
+    SharedInsert, Shifting, ShiftingAssociation, ShiftingMultiplicity, Spatial, Spec, Spectral, Table,
+    Windowed, combine, encode, open,
 };
 use mayhap_eval::KeyKind;
 use proptest::prelude::*;
@@ -181,30 +182,7 @@ impl Pair {
                 assert_eq!(self.filter.report(), report);
             }
             Operation::Clear => {
-                let any: &mut dyn Any = &mut *self.filter;
-                if let Some(bloom) = any.downcast_mut::<Bloom>() {
-                    bloom.clear();
-                } else if let Some(blocked) = any.downcast_mut::<Blocked>() {
-                    blocked.clear();
-                } else if let Some(counting) = any.downcast_mut::<Counting>() {
-                    counting.clear();
-                } else if let Some(spectral) = any.downcast_mut::<Spectral>() {
-                    spectral.clear();
-                } else if let Some(dleft) = any.downcast_mut::<Dleft>() {
-                    dleft.clear();
-                } else if let Some(cuckoo) = any.downcast_mut::<Cuckoo>() {
-                    cuckoo.clear();
-                } else if let Some(scalable) = any.downcast_mut::<Scalable>() {
-                    scalable.clear();
-                } else if let Some(windowed) = any.downcast_mut::<Windowed>() {
-                    windowed.clear();
-                } else if let Some(shifting) = any.downcast_mut::<Shifting>() {
-                    shifting.clear();
-                } else if let Some(expanding) = any.downcast_mut::<Expanding>() {
-                    expanding.clear();
-                } else if let Some(table) = any.downcast_mut::<Table>() {
-                    table.clear();
-                } else {
+                if !clear(&mut *self.filter) {
                     self.filter = make(self.family, self.paths);
                 }
                 self.model.clear();
@@ -257,8 +235,26 @@ impl Pair {
     }
 }
 
+/// Empties a filter by the method of its type; false where the type has none.
+pub(crate) fn clear(filter: &mut dyn AnyFilter) -> bool {
+    let any: &mut dyn Any = filter;
+    macro_rules! clear_if_it_is {
+        ($($type:ty),*) => {
+            $(if let Some(filter) = any.downcast_mut::<$type>() {
+                filter.clear();
+                return true;
+            })*
+        };
+    }
+    clear_if_it_is!(
+        Bloom, Blocked, Counting, Spectral, Dleft, Cuckoo, Scalable, Windowed, Shifting, Expanding, Table
+    );
+    clear_if_it_is!(Spatial, ShiftingAssociation, ShiftingMultiplicity);
+    false
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::seeds::config(200))]
 
     #[test]
     fn every_family_agrees_with_a_set_on_every_path(operations in operations(), path in 0..paths::ALL.len()) {
@@ -572,7 +568,7 @@ fn many_keys_at_once_are_as_one_by_one() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::seeds::config(100))]
 
     #[test]
     fn blocked_agrees_with_a_set(

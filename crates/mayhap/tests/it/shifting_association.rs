@@ -229,7 +229,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::seeds::config(100))]
 
     /// With counters, while whoever changes a key knows where it was.
     #[test]

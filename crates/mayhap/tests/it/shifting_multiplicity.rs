@@ -318,7 +318,7 @@ fn operations() -> impl Strategy<Value = Vec<Operation>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::seeds::config(100))]
 
     #[test]
     fn it_agrees_with_an_exact_table(

@@ -14,6 +14,8 @@ use mayhap::{
 use mayhap_eval::{ABSENT, Proportion, Random};
 use proptest::prelude::*;
 
+use crate::crafted::resealed;
+
 const SIGMAS: f64 = 4.0;
 
 /// From one seed to the next, where nothing sharper is known.
@@ -386,7 +388,7 @@ fn agree(operations: &[Operation], areas: u16) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::seeds::config(100))]
 
     #[test]
     fn labels_of_8_bits_agree_with_a_model(operations in operations(255)) {
@@ -406,12 +408,6 @@ proptest! {
 
 // Files that somebody made up.
 
-fn reseal(mut file: Vec<u8>) -> Vec<u8> {
-    let sum = checksum(&file[..PAGE - 8]);
-    file[PAGE - 8..PAGE].copy_from_slice(&sum.to_le_bytes());
-    file
-}
-
 /// The file with another section of areas, whose length and checksum the header is given.
 fn with_section(file: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let header = Header::decode(file, file.len() as u64).unwrap();
@@ -423,7 +419,7 @@ fn with_section(file: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     crafted[entry + 16..entry + 24].copy_from_slice(&(section.len() as u64).to_le_bytes());
     crafted[entry + 24..entry + 32].copy_from_slice(&checksum(&section).to_le_bytes());
     crafted.extend(section);
-    reseal(crafted)
+    resealed(crafted)
 }
 
 fn with_payload(file: &[u8], change: impl FnOnce(&mut [u8])) -> Vec<u8> {
@@ -433,13 +429,13 @@ fn with_payload(file: &[u8], change: impl FnOnce(&mut [u8])) -> Vec<u8> {
     change(payload);
     let sum = checksum(payload);
     file[72..80].copy_from_slice(&sum.to_le_bytes());
-    reseal(file)
+    resealed(file)
 }
 
 fn with_params(file: &[u8], at: usize, bytes: &[u8]) -> Vec<u8> {
     let mut file = file.to_vec();
     file[at..at + bytes.len()].copy_from_slice(bytes);
-    reseal(file)
+    resealed(file)
 }
 
 fn three() -> Spatial {

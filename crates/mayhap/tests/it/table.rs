@@ -5,12 +5,14 @@
 
 use std::collections::HashSet;
 
-use mayhap::wire::{Frame, Summing, Verify, checksum};
+use mayhap::wire::{Frame, Summing, Verify};
 use mayhap::{
     DecodeError, Digest, Filter, Full, Hashing, Insert, Insertion, Limit, Merge, Mismatch, Spec, SpecError,
     Table, encode, registry,
 };
 use mayhap_eval::{ABSENT, Random};
+
+use crate::crafted::reseal;
 
 /// A table for so many keys that begins with the fewest lines and tells many more keys from each other than come here: the
 /// chance that any two have one name is below 1e-7.
@@ -263,14 +265,6 @@ fn bits_per_key_are_what_the_readme_says() {
     // A `bloom` has fewer from 1e-8 on.
     let bloom = |fpr| Spec::sized(1_000_000, fpr).bloom().unwrap().bits as f64 / 1e6;
     assert!(bloom(1e-8) < per_key(1_000_000, 1e-8, Some(0)) && bloom(1e-9) > 41.8);
-}
-
-/// Renews the checksums of a file that was changed.
-fn reseal(file: &mut [u8]) {
-    let sum = checksum(&file[4096..]);
-    file[72..80].copy_from_slice(&sum.to_le_bytes());
-    let sum = checksum(&file[..4088]);
-    file[4088..4096].copy_from_slice(&sum.to_le_bytes());
 }
 
 fn u64_at(file: &[u8], at: usize) -> u64 {

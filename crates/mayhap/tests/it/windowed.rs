@@ -262,7 +262,7 @@ enum Operation {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(crate::seeds::config(200))]
 
     /// Whoever is told "new" was not among the last W, whoever was is told "perhaps"; and few others are.
     #[test]
