@@ -7,13 +7,13 @@ use std::collections::HashMap;
 
 use mayhap::math;
 use mayhap::{
-    AnyFilter, Bloom, Count, Counting, DecodeError, Dleft, Error, Full, Hashing, Insert, Insertion, Key,
-    Limit, Mismatch, Removal, Remove, Secret, Spec, SpecError, family,
+    AnyFilter, Bloom, Count, Counting, DecodeError, Dleft, Error, Full, Hashing, Insertion, Limit, Mismatch,
+    Removal, Remove, Secret, Spec, SpecError, family,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 use proptest::prelude::*;
 
-use crate::crafted;
+use crate::{crafted, many};
 
 /// A filter of so many buckets in each subtable, full by 24 keys for each.
 fn sized(buckets: u64, remainder_bits: u32, counter_bits: u32) -> Spec {
@@ -380,29 +380,6 @@ fn filters_that_differ_do_not_merge() {
 
 // Batches.
 
-/// One by one, by typed slices, by digests: one filter and one set of answers.
-fn many_equal_single<K: Key + Copy>(empty: &Dleft, keys: &[K], absent: &[K]) {
-    let mut single = empty.clone();
-    let outcomes: Vec<Insertion> = keys.iter().map(|&key| single.insert(key).unwrap()).collect();
-    let mut all = empty.clone();
-    all.insert_all(keys).unwrap();
-    assert!(all.to_bytes() == single.to_bytes(), "{empty:?}: insert_all differs from insert");
-    let digests: Vec<_> = keys.iter().map(|&key| single.hashing().digest_of(key)).collect();
-    let (mut by_digest, mut told) = (empty.clone(), Vec::new());
-    by_digest.insert_batch(&digests, &mut told).unwrap();
-    assert!(by_digest == single && told == outcomes, "{empty:?}: insert_batch differs from insert");
-
-    let asked: Vec<K> = absent.iter().chain(keys).copied().collect();
-    let expected: Vec<u64> = asked.iter().map(|&key| single.count(key)).collect();
-    let (mut hits, mut counts) = (vec![true], vec![7]);
-    single.contains_all(&asked, &mut hits);
-    single.count_all(&asked, &mut counts);
-    assert!(counts[0] == 7 && counts[1..] == expected, "{empty:?}: count_all differs from count");
-    let found = hits[1..].iter().zip(&expected).all(|(&hit, &count)| hit == (count > 0));
-    assert!(hits[0] && found, "{empty:?}: contains_all differs from count");
-    assert!(asked.iter().zip(&expected).all(|(&key, &count)| single.contains(key) == (count > 0)));
-}
-
 #[test]
 fn many_keys_at_once_are_as_one_by_one() {
     // In the cache, and beyond it, where batches prefetch; four, two and one cell to a word.
@@ -414,10 +391,10 @@ fn many_keys_at_once_are_as_one_by_one() {
                 // Every third key comes twice.
                 let keys: Vec<u64> = (0..len).map(|i| if i % 3 == 0 { i / 6 } else { i }).collect();
                 let absent: Vec<u64> = (len..2 * len + 5).collect();
-                many_equal_single(&empty, &keys, &absent);
+                many::equal_single(&empty, &keys, &absent);
                 let texts: Vec<String> = keys.iter().map(u64::to_string).collect();
                 let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-                many_equal_single(&empty, &texts, &["a", "b"]);
+                many::equal_single(&empty, &texts, &["a", "b"]);
             }
         }
     }

@@ -27,6 +27,7 @@ mod interop;
 mod interop_golden;
 mod interop_imports;
 mod interop_redis;
+mod many;
 mod model;
 mod paths;
 mod ribbon;

@@ -9,14 +9,14 @@ use mayhap::registry::FAMILIES;
 use mayhap::wire::Summing;
 use mayhap::{
     AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Counting, Cuckoo, Dleft, Error,
-    Expanding, Family, Filter, Hashing, Insert, Insertion, Key, Layout, Removal, Scalable, Secret,
-    SharedInsert, Shifting, ShiftingAssociation, ShiftingMultiplicity, Spatial, Spec, Spectral, Table,
-    Windowed, combine, encode, open,
+    Expanding, Family, Hashing, Insertion, Key, Layout, Removal, Scalable, Secret, SharedInsert, Shifting,
+    ShiftingAssociation, ShiftingMultiplicity, Spatial, Spec, Spectral, Table, Windowed, combine, encode,
+    open,
 };
 use mayhap_eval::KeyKind;
 use proptest::prelude::*;
 
-use crate::paths;
+use crate::{many, paths};
 
 /// Keys have numbers below this. Few, so that repeats and removals of present keys are common.
 const KEYS: u64 = 300;
@@ -496,44 +496,6 @@ fn somebody_is_told_that_a_key_is_new_to_its_block() {
     }
 }
 
-/// Single calls, calls for many keys, by digest and by bytes: one filter and one set of answers.
-fn many_equal_single<K: Key + Copy>(empty: &Blocked, keys: &[K], absent: &[K]) {
-    let mut single = empty.clone();
-    let outcomes: Vec<Insertion> = keys.iter().map(|&key| single.insert(key)).collect();
-    let mut all = empty.clone();
-    all.insert_all(keys);
-    assert!(all == single, "{empty:?}: insert_all sets other bits than insert");
-    assert_eq!((all.inserted(), all.fill()), (single.inserted(), single.fill()));
-
-    let digests: Vec<_> = keys.iter().map(|&key| single.hashing().digest_of(key)).collect();
-    let (mut by_digest, mut told) = (empty.clone(), Vec::new());
-    by_digest.insert_batch(&digests, &mut told).unwrap();
-    assert!(by_digest == single && told == outcomes, "{empty:?}: insert_batch differs from insert");
-
-    let bytes: Vec<Vec<u8>> = keys.iter().map(|key| key.with_bytes(<[u8]>::to_vec)).collect();
-    let bytes: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
-    let (mut by_bytes, mut told) = (empty.clone(), Vec::new());
-    by_bytes.insert_keys(&bytes, &mut told).unwrap();
-    assert!(by_bytes == single && told == outcomes, "{empty:?}: insert_keys differs from insert");
-
-    let asked: Vec<K> = absent.iter().chain(keys).copied().collect();
-    let expected: Vec<bool> = asked.iter().map(|&key| single.contains(key)).collect();
-    assert!(expected[absent.len()..].iter().all(|&answer| answer), "{empty:?}: keys were denied");
-    // Answers are appended.
-    let mut hits = vec![true, false];
-    single.contains_all(&asked, &mut hits);
-    assert!(hits[..2] == [true, false] && hits[2..] == expected, "{empty:?}: contains_all differs");
-    let digests: Vec<_> = asked.iter().map(|&key| single.hashing().digest_of(key)).collect();
-    hits.clear();
-    single.contains_batch(&digests, &mut hits);
-    assert!(hits == expected, "{empty:?}: contains_batch differs from contains");
-    let bytes: Vec<Vec<u8>> = asked.iter().map(|key| key.with_bytes(<[u8]>::to_vec)).collect();
-    let bytes: Vec<&[u8]> = bytes.iter().map(Vec::as_slice).collect();
-    hits.clear();
-    single.contains_keys(&bytes, &mut hits);
-    assert!(hits == expected, "{empty:?}: contains_keys differs from contains");
-}
-
 #[test]
 fn many_keys_at_once_are_as_one_by_one() {
     let texts: Vec<String> = (0..20_000).map(|index| format!("key {index}, as a text")).collect();
@@ -550,16 +512,16 @@ fn many_keys_at_once_are_as_one_by_one() {
                     // Every third key comes twice.
                     let integers: Vec<u64> = (0..len).map(|i| if i % 3 == 0 { i / 6 } else { i }).collect();
                     let absent: Vec<u64> = (len..2 * len + 5).collect();
-                    many_equal_single(&empty, &integers, &absent);
+                    many::equal_single(&empty, &integers, &absent);
                     if len == 65 || len == 3000 {
                         let pick = |integers: &[u64]| -> Vec<&str> {
                             integers.iter().map(|&index| texts[index as usize]).collect()
                         };
                         let (texts, absent) = (pick(&integers), pick(&absent));
-                        many_equal_single(&empty, &texts, &absent);
+                        many::equal_single(&empty, &texts, &absent);
                         let bytes: Vec<&[u8]> = texts.iter().map(|text| text.as_bytes()).collect();
                         let absent: Vec<&[u8]> = absent.iter().map(|text| text.as_bytes()).collect();
-                        many_equal_single(&empty, &bytes, &absent);
+                        many::equal_single(&empty, &bytes, &absent);
                     }
                 }
             }

@@ -5,12 +5,12 @@
 
 use mayhap::wire::Summing;
 use mayhap::{
-    AnyFilter, Bloom, DecodeError, Full, Hashing, Insert, Insertion, Key, Limit, Mismatch, Scalable, Secret,
-    Spec, SpecError, encode, math, open,
+    AnyFilter, Bloom, DecodeError, Full, Hashing, Insertion, Limit, Mismatch, Scalable, Secret, Spec,
+    SpecError, encode, math, open,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 
-use crate::crafted;
+use crate::{crafted, many};
 
 fn filled(spec: &Spec, keys: impl IntoIterator<Item = u64>) -> Scalable {
     let mut filter = Scalable::from_spec(spec).unwrap();
@@ -330,21 +330,6 @@ fn filters_that_hash_differently_do_not_merge() {
 
 // Batches.
 
-fn many_equal_single<K: Key + Copy>(empty: &Scalable, keys: &[K], absent: &[K]) {
-    let (mut by_one, mut by_many, mut by_digests) = (empty.clone(), empty.clone(), empty.clone());
-    let single: Vec<Insertion> = keys.iter().map(|&key| by_one.insert(key).unwrap()).collect();
-    by_many.insert_all(keys).unwrap();
-    let digests: Vec<_> = keys.iter().map(|&key| empty.hashing().digest_of(key)).collect();
-    let mut outcomes = Vec::new();
-    by_digests.insert_batch(&digests, &mut outcomes).unwrap();
-    assert!(outcomes == single && by_many == by_one && by_digests == by_one);
-    for asked in [keys, absent] {
-        let mut hits = Vec::new();
-        by_one.contains_all(asked, &mut hits);
-        assert_eq!(hits, asked.iter().map(|&key| by_one.contains(key)).collect::<Vec<_>>());
-    }
-}
-
 #[test]
 fn many_keys_at_once_are_as_one_by_one() {
     let integers: Vec<u64> = (0..20_000).map(|index| index * 7 % 15_000).collect();
@@ -352,16 +337,16 @@ fn many_keys_at_once_are_as_one_by_one() {
     // The last is out of cache.
     for capacity in [10, 1000, 3_000_000] {
         let empty = Scalable::new(capacity, 0.01).unwrap();
-        many_equal_single(&empty, &integers, &absent);
+        many::equal_single(&empty, &integers, &absent);
         // Layers with room that are not the last.
         let mut merged = filled(&Spec::sized(capacity, 0.01), 50_000..50_015);
         if merged.merge(&filled(&Spec::sized(capacity, 0.01), 60_000..60_017)).is_ok() {
-            many_equal_single(&merged, &integers, &absent);
+            many::equal_single(&merged, &integers, &absent);
         }
     }
     let texts: Vec<String> = (0..3000).map(|index| format!("https://example.org/{index}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    many_equal_single(&Scalable::new(100, 0.01).unwrap(), &texts[..2000], &texts[2000..]);
+    many::equal_single(&Scalable::new(100, 0.01).unwrap(), &texts[..2000], &texts[2000..]);
 }
 
 // Files.

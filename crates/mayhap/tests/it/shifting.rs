@@ -8,13 +8,13 @@ use std::collections::HashMap;
 
 use mayhap::family::Guarantee;
 use mayhap::{
-    AnyFilter, Bloom, Combine, DecodeError, Error, Filter, Hashing, Insert, Insertion, Key, Mismatch,
-    Removal, Remove, Secret, Shifting, Spec, combine, math,
+    AnyFilter, Bloom, Combine, DecodeError, Error, Hashing, Insertion, Mismatch, Removal, Remove, Secret,
+    Shifting, Spec, combine, math,
 };
 use mayhap_eval::{ABSENT, KeyKind, Proportion};
 use proptest::prelude::*;
 
-use crate::crafted;
+use crate::{crafted, many};
 
 /// So many places, probes and shifts.
 fn sized(starts: u64, probes: u32, shifts: u32) -> Spec {
@@ -205,28 +205,6 @@ fn filters_that_differ_do_not_merge() {
     }
 }
 
-/// One by one, by typed slices, by digests: one filter and one set of answers.
-fn many_equal_single<K: Key + Copy>(empty: &Shifting, keys: &[K], absent: &[K]) {
-    let mut single = empty.clone();
-    let outcomes: Vec<Insertion> = keys.iter().map(|&key| single.insert(key)).collect();
-    let mut all = empty.clone();
-    all.insert_all(keys);
-    assert!(all.to_bytes() == single.to_bytes(), "{empty:?}: insert_all differs from insert");
-    let digests: Vec<_> = keys.iter().map(|&key| single.hashing().digest_of(key)).collect();
-    let (mut by_digest, mut told) = (empty.clone(), Vec::new());
-    by_digest.insert_batch(&digests, &mut told).unwrap();
-    assert!(by_digest == single && told == outcomes, "{empty:?}: insert_batch differs from insert");
-    let asked: Vec<K> = absent.iter().chain(keys).copied().collect();
-    let expected: Vec<bool> = asked.iter().map(|&key| single.contains(key)).collect();
-    let mut hits = vec![true];
-    single.contains_all(&asked, &mut hits);
-    assert!(hits[0] && hits[1..] == expected, "{empty:?}: contains_all differs from contains");
-    let digests: Vec<_> = asked.iter().map(|&key| single.hashing().digest_of(key)).collect();
-    hits.clear();
-    single.contains_batch(&digests, &mut hits);
-    assert_eq!(hits, expected);
-}
-
 #[test]
 fn many_keys_at_once_are_as_one_by_one() {
     // In the cache, and beyond it, where batches prefetch and put keys off that pass their first window.
@@ -240,14 +218,14 @@ fn many_keys_at_once_are_as_one_by_one() {
                 let keys: Vec<u64> = (0..len).map(|i| if i % 3 == 0 { i / 6 } else { i }).collect();
                 let absent: Vec<u64> = (len..2 * len + 5).collect();
                 if starts < 10_000 || len == 33 || len == 500 {
-                    many_equal_single(&empty, &keys, &absent);
+                    many::equal_single(&empty, &keys, &absent);
                 }
             }
         }
     }
     let empty = Shifting::from_spec(&counted(3000, 6, 4)).unwrap();
-    many_equal_single(&empty, &(0..500u64).collect::<Vec<_>>(), &(500..900).collect::<Vec<_>>());
-    many_equal_single(&empty, &["a", "b", "a"], &["c", "d"]);
+    many::equal_single(&empty, &(0..500u64).collect::<Vec<_>>(), &(500..900).collect::<Vec<_>>());
+    many::equal_single(&empty, &["a", "b", "a"], &["c", "d"]);
 }
 
 #[derive(Clone, Debug)]

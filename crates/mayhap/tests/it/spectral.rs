@@ -8,15 +8,15 @@ use std::collections::HashMap;
 
 use mayhap::bits::Width;
 use mayhap::{
-    AnyFilter, Bloom, Combine, Count, CountingRule, DecodeError, Error, Hashing, Insert, Insertion, Key,
-    Mismatch, Removal, Remove, Secret, Spec, Spectral, combine, open,
+    AnyFilter, Bloom, Combine, Count, CountingRule, DecodeError, Error, Hashing, Insertion, Mismatch,
+    Removal, Remove, Secret, Spec, Spectral, combine, open,
 };
 use mayhap_eval::{ABSENT, Zipf};
 use proptest::prelude::*;
 
 use CountingRule::{MinimalIncrease, MinimumSelection, RecurringMinimum};
 
-use crate::crafted;
+use crate::{crafted, many};
 
 /// So many counters by this rule; of variable width if `counter_bits` is `None`.
 fn sized(cells: u64, probes: u32, rule: CountingRule, counter_bits: Option<u32>) -> Spec {
@@ -338,31 +338,6 @@ fn so_many_times_at_once_are_as_one_after_the_other() {
 
 // Many keys at once, and a model.
 
-fn many_equal_single<K: Key + Copy>(empty: &Spectral, keys: &[K], absent: &[K]) {
-    let mut single = empty.clone();
-    let outcomes: Vec<Insertion> = keys.iter().map(|&key| single.insert(key)).collect();
-    let mut all = empty.clone();
-    all.insert_all(keys);
-    assert!(all.to_bytes() == single.to_bytes(), "{empty:?}: insert_all differs from insert");
-    let digests: Vec<_> = keys.iter().map(|&key| single.hashing().digest_of(key)).collect();
-    let (mut by_digest, mut told) = (empty.clone(), Vec::new());
-    by_digest.insert_batch(&digests, &mut told).unwrap();
-    assert!(by_digest == single && told == outcomes, "{empty:?}: insert_batch differs from insert");
-
-    let asked: Vec<K> = absent.iter().chain(keys).copied().collect();
-    let expected: Vec<u64> = asked.iter().map(|&key| single.count(key)).collect();
-    let (mut hits, mut counts) = (vec![true], vec![7]);
-    single.contains_all(&asked, &mut hits);
-    single.count_all(&asked, &mut counts);
-    assert!(counts[0] == 7 && counts[1..] == expected, "{empty:?}: count_all differs from count");
-    let found = hits[1..].iter().zip(&expected).all(|(&hit, &count)| hit == (count > 0));
-    assert!(hits[0] && found, "{empty:?}: contains_all differs from count");
-    let digests: Vec<_> = asked.iter().map(|&key| single.hashing().digest_of(key)).collect();
-    counts.clear();
-    single.count_batch(&digests, &mut counts);
-    assert_eq!(counts, expected);
-}
-
 #[test]
 fn many_keys_at_once_are_as_one_by_one() {
     for rule in CountingRule::ALL {
@@ -375,10 +350,10 @@ fn many_keys_at_once_are_as_one_by_one() {
                     // The first ones come over and over.
                     let keys: Vec<u64> = (0..len).map(|i| if i % 3 == 0 { i % 7 } else { i }).collect();
                     let absent: Vec<u64> = (ABSENT..ABSENT + len + 5).collect();
-                    many_equal_single(&empty, &keys, &absent);
+                    many::equal_single(&empty, &keys, &absent);
                     let texts: Vec<String> = keys.iter().map(u64::to_string).collect();
                     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-                    many_equal_single(&empty, &texts, &["a", "b"]);
+                    many::equal_single(&empty, &texts, &["a", "b"]);
                 }
             }
         }

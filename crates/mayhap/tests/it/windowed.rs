@@ -9,13 +9,12 @@ use std::collections::{HashMap, VecDeque};
 use mayhap::family::Guarantee;
 use mayhap::wire::Summing;
 use mayhap::{
-    AnyFilter, Bloom, DecodeError, Hashing, Insert, Insertion, Key, Secret, Spec, SpecError, Windowed,
-    encode, math, open,
+    AnyFilter, Bloom, DecodeError, Hashing, Insertion, Secret, Spec, SpecError, Windowed, encode, math, open,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 use proptest::prelude::*;
 
-use crate::crafted;
+use crate::{crafted, many};
 
 fn count(filter: &Windowed, keys: std::ops::Range<u64>) -> u64 {
     let mut hits = Vec::new();
@@ -311,20 +310,15 @@ proptest! {
 
 // Batches.
 
-fn many_equal_single<K: Key + Copy>(empty: &Windowed, keys: &[K], absent: &[K]) {
-    let (mut by_one, mut by_many, mut by_digests) = (empty.clone(), empty.clone(), empty.clone());
-    let single: Vec<Insertion> = keys.iter().map(|&key| by_one.insert(key)).collect();
-    let mut told = Vec::new();
-    by_many.insert_and_tell(keys, &mut told);
-    let digests: Vec<_> = keys.iter().map(|&key| empty.hashing().digest_of(key)).collect();
-    let mut outcomes = Vec::new();
-    by_digests.insert_batch(&digests, &mut outcomes).unwrap();
-    assert!(told == single && outcomes == single && by_many == by_one && by_digests == by_one);
-    assert_eq!(by_many.fill(), by_one.fill());
-    for asked in [keys, absent] {
-        let mut hits = Vec::new();
-        by_one.contains_all(asked, &mut hits);
-        assert_eq!(hits, asked.iter().map(|&key| by_one.contains(key)).collect::<Vec<_>>());
+#[test]
+fn keys_that_are_told_of_at_once_are_as_one_by_one() {
+    let keys: Vec<u64> = (0..20_000).map(|index| index * 7 % 15_000).collect();
+    for capacity in [1, 10, 3000] {
+        let (mut by_one, mut told) = (Windowed::new(capacity, 0.01).unwrap(), Vec::new());
+        let mut by_many = by_one.clone();
+        let single: Vec<Insertion> = keys.iter().map(|&key| by_one.insert(key)).collect();
+        by_many.insert_and_tell(&keys, &mut told);
+        assert!(told == single && by_many == by_one && by_many.fill() == by_one.fill());
     }
 }
 
@@ -334,11 +328,11 @@ fn many_keys_at_once_are_as_one_by_one() {
     let absent: Vec<u64> = (ABSENT..ABSENT + 5000).collect();
     // The last is out of cache.
     for capacity in [1, 10, 3000, 3_000_000] {
-        many_equal_single(&Windowed::new(capacity, 0.01).unwrap(), &integers, &absent);
+        many::equal_single(&Windowed::new(capacity, 0.01).unwrap(), &integers, &absent);
     }
     let texts: Vec<String> = (0..3000).map(|index| format!("https://example.org/{index}")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    many_equal_single(&Windowed::new(100, 0.01).unwrap(), &texts[..2000], &texts[2000..]);
+    many::equal_single(&Windowed::new(100, 0.01).unwrap(), &texts[..2000], &texts[2000..]);
 }
 
 // Files.
