@@ -1,7 +1,7 @@
 //! Writes a golden file for each family that has none yet: `write_golden FOLDER`.
 //!
 //! Golden files stand for the files that users have. They are added, never changed, so a file that is
-//! there is left alone; `tests/golden.rs` holds every later version to its bytes and its answers.
+//! there is left alone; `tests/it/golden.rs` holds every later version to its bytes and its answers.
 //! `cargo xtask golden` calls this and records the new files.
 
 #[path = "../tests/foreign/containers.rs"]
@@ -191,7 +191,7 @@ fn capacity(name: &str) -> u64 {
     }
 }
 
-/// The keys of `tests/golden.rs`: byte strings of all kinds, or integers.
+/// The keys of `tests/it/golden.rs`: byte strings of all kinds, or integers.
 fn key(filter: &dyn AnyFilter, index: u64) -> Vec<u8> {
     match filter.hashing() {
         Hashing::Integer if filter.family().name == "bitmap" => (index * 7).to_le_bytes().to_vec(),

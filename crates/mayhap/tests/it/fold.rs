@@ -3,7 +3,7 @@
 //! A rate passes if it is within 5 standard deviations of `fpr()`, which counts the bits of that very
 //! filter: a correct one fails with a chance of 5.7e-7, and there are about 60 cells. Seeds are fixed.
 //!
-//! `cargo test -p mayhap --test fold -- --nocapture` prints what was measured.
+//! `cargo test -p mayhap --test it fold:: -- --nocapture` prints what was measured.
 
 use mayhap::bits::resized;
 use mayhap::family::Make;
