@@ -6,6 +6,15 @@ use std::fmt;
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
+/// What becomes of what a command prints.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// It goes straight to our own output.
+    Live,
+    /// It is shown behind the command if that fails, as a part of the error.
+    IfItFails,
+}
+
 /// A cargo command line. `Display` is the line a person types to run it again.
 pub(crate) struct Cargo {
     args: Vec<String>,
@@ -36,22 +45,28 @@ impl Cargo {
         self
     }
 
-    /// Runs it in `root`; its output goes straight to ours.
+    /// Runs it in `root`.
     ///
     /// # Errors
     ///
     /// A component is missing, cargo did not start, or cargo failed.
-    pub(crate) fn run(&self, root: &Path) -> Result<(), String> {
+    pub(crate) fn run(&self, root: &Path, output: Output) -> Result<(), String> {
         if let Some(component) = self.needs {
             component.ensure(root)?;
         }
-        let status = Command::new(program())
-            .args(&self.args)
-            .envs(self.env.iter().copied())
-            .current_dir(root)
-            .status()
-            .map_err(|error| format!("cargo did not start: {error}"))?;
-        if status.success() { Ok(()) } else { Err(format!("`{self}` ended with {}", outcome(status))) }
+        let mut command = Command::new(program());
+        command.args(&self.args).envs(self.env.iter().copied()).current_dir(root);
+        let not_started = |error| format!("cargo did not start: {error}");
+        let (status, said) = match output {
+            Output::Live => (command.status().map_err(not_started)?, String::new()),
+            Output::IfItFails => {
+                let done = command.stdin(Stdio::null()).output().map_err(not_started)?;
+                let said =
+                    [done.stdout, done.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+                (done.status, said.concat())
+            }
+        };
+        if status.success() { Ok(()) } else { Err(format!("{said}`{self}` ended with {}", outcome(status))) }
     }
 }
 

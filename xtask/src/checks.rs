@@ -1,48 +1,62 @@
-//! The steps of `cargo xtask test`, in order: what fails fastest comes first.
+//! The steps of `cargo xtask test`, in the order in which they begin, and which of them wait for others.
 
 use crate::cargo::{CLIPPY, Cargo, RUSTFMT};
 use crate::step::{Step, Work};
 use crate::{golden, miri, peers, targets, unsafety};
 
+const BUILD: &str = "tests, built";
+const PEERS: &str = "peers";
+const TESTS: &str = "tests";
+
 /// Every check of the project. With `all`, the tests are built for release, the slow ones
 /// run too, and so does the library under Miri and on other machines.
+///
+/// The lints and the documentation are compiled while the tests run: cargo builds for one call at a time.
 pub(crate) fn test(all: bool) -> Vec<Step> {
-    let cargo = |name, call| Step { name, work: Work::Cargo(call) };
-    // Plain `cargo test`: it is there wherever cargo is, and it runs the doctests, README included.
-    let tests = if all {
-        Cargo::line("test --workspace --all-features --release -- --include-ignored")
+    let cargo = |name, call| Step::new(name, Work::Cargo(call));
+    let mut steps = vec![cargo("format", Cargo::line("fmt --all -- --check").needing(&RUSTFMT)), peers(all)];
+    steps.extend(rules());
+    steps.extend([
+        cargo(BUILD, tests(all, "--no-run")).after(&["format"]).live(),
+        // Plain `cargo test`: it is there wherever cargo is, and it runs the doctests, README included.
+        cargo(TESTS, tests(all, "")).after(&[BUILD, PEERS]).live(),
+        cargo(
+            "lints",
+            Cargo::line("clippy --workspace --all-targets --all-features -- -D warnings").needing(&CLIPPY),
+        )
+        .after(&[BUILD]),
+        // The lints saw all features at once; these are the other combinations.
+        cargo("library without std", Cargo::line("check -p mayhap --no-default-features")).after(&[BUILD]),
+        cargo(
+            "library without std, with serde",
+            Cargo::line("check -p mayhap --no-default-features --features serde"),
+        )
+        .after(&[BUILD]),
+        cargo("library with default features", Cargo::line("check -p mayhap")).after(&[BUILD]),
+        cargo(
+            "documentation",
+            Cargo::line("doc --workspace --no-deps").with_env("RUSTDOCFLAGS", "-D warnings"),
+        )
+        .after(&[BUILD]),
+    ]);
+    if all {
+        // Miri and emulators take memory and time from nothing that is measured, but much of both.
+        steps.push(under_miri().after(&[TESTS]));
+        steps.push(other_targets().after(&[TESTS]));
+    }
+    steps
+}
+
+/// The run of all tests. `option` goes to cargo.
+fn tests(all: bool, option: &str) -> Cargo {
+    if all {
+        Cargo::line(&format!("test {option} --workspace --all-features --release -- --include-ignored"))
             .with_env("MAYHAP_TEST_ALL", "1")
             // Linking a hundred programs with it took an hour, and large data needs optimised loops only.
             .with_env("CARGO_PROFILE_RELEASE_LTO", "off")
     } else {
-        Cargo::line("test --workspace --all-features")
-    };
-    let mut steps = vec![
-        cargo("format", Cargo::line("fmt --all -- --check").needing(&RUSTFMT)),
-        cargo(
-            "lints",
-            Cargo::line("clippy --workspace --all-targets --all-features -- -D warnings").needing(&CLIPPY),
-        ),
-        // The lints saw all features at once; these are the other combinations.
-        cargo("library without std", Cargo::line("check -p mayhap --no-default-features")),
-        cargo(
-            "library without std, with serde",
-            Cargo::line("check -p mayhap --no-default-features --features serde"),
-        ),
-        cargo("library with default features", Cargo::line("check -p mayhap")),
-        peers(all),
-        cargo("tests", tests),
-        cargo(
-            "documentation",
-            Cargo::line("doc --workspace --no-deps").with_env("RUSTDOCFLAGS", "-D warnings"),
-        ),
-    ];
-    steps.extend(rules());
-    if all {
-        steps.push(under_miri());
-        steps.push(other_targets());
+        Cargo::line(&format!("test {option} --workspace --all-features"))
     }
-    steps
 }
 
 /// The real programs that the tests ask; with `all`, those too that are a large download.
@@ -52,23 +66,23 @@ pub(crate) fn peers(all: bool) -> Step {
     } else {
         Work::Rule { check: peers::usual, rerun: "cargo xtask peers" }
     };
-    Step { name: "peers", work }
+    Step::new(PEERS, work)
 }
 
 /// The library on other machines.
 pub(crate) fn other_targets() -> Step {
     let work = Work::Rule { check: targets::check, rerun: "cargo xtask targets" };
-    Step { name: "other machines", work }
+    Step::new("other machines", work)
 }
 
 /// The library under Miri.
 pub(crate) fn under_miri() -> Step {
-    Step { name: "Miri", work: Work::Rule { check: miri::check, rerun: "cargo xtask miri" } }
+    Step::new("Miri", Work::Rule { check: miri::check, rerun: "cargo xtask miri" })
 }
 
 /// The house rules that no lint covers.
 pub(crate) fn rules() -> Vec<Step> {
-    let rule = |name, check| Step { name, work: Work::Rule { check, rerun: "cargo xtask rules" } };
+    let rule = |name, check| Step::new(name, Work::Rule { check, rerun: "cargo xtask rules" });
     vec![
         rule("house rule: unsafe only where it is allowed", unsafety::check),
         rule("house rule: golden files are unchanged", golden::check),
@@ -88,14 +102,30 @@ mod tests {
         let (plain, all) = (commands(false), commands(true));
         let changed: Vec<_> = plain.iter().zip(&all).filter(|(plain, all)| plain != all).collect();
         assert_eq!(all[plain.len()..], ["cargo xtask miri", "cargo xtask targets"]);
-        assert_eq!(changed.len(), 2);
-        assert_eq!(*changed[0].0, "cargo xtask peers");
-        assert_eq!(*changed[0].1, "cargo xtask peers --all");
-        assert_eq!(changed[1].0, "cargo test --workspace --all-features");
+        let [(_, peers), (built, built_for_release), (run, run_all)] = changed[..] else {
+            panic!("{changed:?}");
+        };
+        assert_eq!(*peers, "cargo xtask peers --all");
+        assert_eq!(*built, "cargo test --no-run --workspace --all-features");
+        assert_eq!(*run, "cargo test --workspace --all-features");
+        let env = "MAYHAP_TEST_ALL=1 CARGO_PROFILE_RELEASE_LTO=off";
         assert_eq!(
-            changed[1].1,
-            "MAYHAP_TEST_ALL=1 CARGO_PROFILE_RELEASE_LTO=off cargo test --workspace --all-features --release -- \
-             --include-ignored"
+            *built_for_release,
+            format!("{env} cargo test --no-run --workspace --all-features --release -- --include-ignored")
         );
+        assert_eq!(
+            *run_all,
+            format!("{env} cargo test --workspace --all-features --release -- --include-ignored")
+        );
+    }
+
+    /// What is built for one must be what the other runs, or all is built twice.
+    #[test]
+    fn the_tests_that_are_built_are_those_that_run() {
+        for all in [false, true] {
+            let steps = test(all);
+            let command = |name| steps.iter().find(|step| step.name == name).unwrap().work.rerun();
+            assert_eq!(command(BUILD).replace(" --no-run", ""), command(TESTS));
+        }
     }
 }

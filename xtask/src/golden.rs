@@ -15,7 +15,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::cargo::Cargo;
+use crate::cargo::{Cargo, Output};
 use crate::tree;
 
 const MANIFEST: &str = "MANIFEST";
@@ -47,7 +47,7 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
 /// The example failed, or a recorded file is not as it was; then no line is appended to its manifest.
 pub(crate) fn update(root: &Path) -> Result<(), String> {
     fs::create_dir_all(root.join(LIBRARY)).map_err(|error| format!("{LIBRARY}: {error}"))?;
-    Cargo::line(&format!("run -q -p mayhap --example write_golden -- {LIBRARY}")).run(root)?;
+    Cargo::line(&format!("run -q -p mayhap --example write_golden -- {LIBRARY}")).run(root, Output::Live)?;
     for folder in folders(root)? {
         for entry in record(&folder)? {
             println!("recorded {entry}");

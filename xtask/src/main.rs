@@ -4,7 +4,7 @@
 //! |--------------|------------------------------------------------------------------|
 //! | `main.rs`    | the commands and their arguments                                 |
 //! | `checks.rs`  | which steps `cargo xtask test` takes, in order                   |
-//! | `step.rs`    | running steps: announce, time, stop at the first failure         |
+//! | `step.rs`    | running steps: announce, time, two at a time, end at a failure   |
 //! | `cargo.rs`   | one call of cargo, and the toolchain components it needs         |
 //! | `unsafety.rs`| house rule: `unsafe` appears only where it is allowed            |
 //! | `golden.rs`  | house rule: golden files are added, never changed; the manifests |
@@ -29,7 +29,7 @@ mod unsafety;
 
 use std::process::ExitCode;
 
-use crate::cargo::Cargo;
+use crate::cargo::{Cargo, Output};
 
 const HELP: &str = "\
 usage: cargo xtask <command>
@@ -113,7 +113,7 @@ impl Task {
             Self::Golden => golden::update(&root),
             Self::Bench { args } => {
                 let fixed = ["run", "--release", "-p", "mayhap-bench", "--"].map(str::to_owned);
-                Cargo::new(fixed.into_iter().chain(args)).run(&root)
+                Cargo::new(fixed.into_iter().chain(args)).run(&root, Output::Live)
             }
             Self::Help => {
                 print!("{HELP}");

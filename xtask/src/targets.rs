@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use crate::cargo::{CLIPPY, Cargo};
+use crate::cargo::{CLIPPY, Cargo, Output};
 use crate::install::{self, Package, exists, runs, succeeds};
 
 /// One foreign machine.
@@ -130,7 +130,7 @@ impl Target {
         println!("  {name} ({why})");
         self.ensure(root)?;
         let start = Instant::now();
-        self.call().run(root)?;
+        self.call().run(root, Output::Live)?;
         println!("  {name}: passed in {:.1} s", start.elapsed().as_secs_f64());
         Ok(())
     }
