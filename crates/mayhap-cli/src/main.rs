@@ -16,7 +16,7 @@ mod numbers;
 mod on_the_way;
 mod output;
 mod parquet_file;
-mod parquet_schema;
+mod parquet_footer;
 mod progress;
 mod report;
 mod same_file;

@@ -4,15 +4,12 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
+use crate::keys::Kind;
+use crate::parquet_footer::{self, Type};
 use anyhow::{Context, Result, anyhow, bail};
 use mayhap::AnyFilter;
 use mayhap::bits::Bytes;
 use mayhap::interop::{row_groups, sbbf};
-use parquet::basic::Type;
-use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData, ParquetMetaDataReader};
-
-use crate::keys::Kind;
-use crate::parquet_schema;
 
 /// More than any header takes.
 const HEADER: u64 = 64;
@@ -22,21 +19,20 @@ pub(crate) fn open(path: &Path, column: Option<&str>, kind: Option<Kind>) -> Res
     let name = path.display();
     let mut file = File::open(path).with_context(|| format!("{name}: cannot open"))?;
     let length = file.metadata().with_context(|| format!("{name}: cannot look at"))?.len();
-    check_schema(&mut file, length)
-        .with_context(|| format!("{name}: not a Parquet file that can be read"))?;
-    let metadata = ParquetMetaDataReader::new().parse_and_finish(&file);
-    let metadata = metadata.map_err(|e| anyhow!("{name}: not a Parquet file that can be read: {e}"))?;
+    let not_read = || format!("{name}: not a Parquet file that can be read");
+    let metadata = metadata(&mut file, length).with_context(not_read)?;
+    let schema = parquet_footer::schema(&metadata, column).with_context(not_read)?;
     let Some(column) = column else {
-        bail!("{name}: a Parquet file; name a column with --column ({})", columns(&metadata));
+        bail!("{name}: a Parquet file; name a column with --column ({})", schema.names);
     };
+    let found = schema
+        .column
+        .with_context(|| format!("{name}: there is no column {column:?}; there are {}", schema.names))?;
+    must_be_of_kind(found.kind, kind).with_context(|| format!("{name}: column {column:?}"))?;
     let (mut filters, mut total) = (Vec::new(), 0);
-    for (number, group) in metadata.row_groups().iter().enumerate() {
-        let chunk = group.columns().iter().find(|chunk| chunk.column_path().string() == column);
-        let chunk = chunk.with_context(|| {
-            format!("{name}: there is no column {column:?}; there are {}", columns(&metadata))
-        })?;
-        must_be_of_kind(chunk, kind).with_context(|| format!("{name}: column {column:?}"))?;
-        let Some((offset, bytes)) = place(chunk) else {
+    let places = parquet_footer::filters(&metadata, &schema, found).with_context(not_read)?;
+    for (number, place) in places.into_iter().enumerate() {
+        let Some(parquet_footer::Place { offset, bytes }) = place else {
             bail!(
                 "{name}: column {column:?} has no filter in row group {number}, which may hold any value; write the file \
                  with one"
@@ -57,32 +53,27 @@ pub(crate) fn open(path: &Path, column: Option<&str>, kind: Option<Kind>) -> Res
     row_groups::of_row_groups(&filters).with_context(|| format!("{name}: column {column:?}"))
 }
 
-/// The last 8 bytes say how long the metadata before them is. A file without them is for the reader to refuse.
-fn check_schema(file: &mut File, length: u64) -> Result<()> {
+/// What stands before the last 8 bytes, which are its length and four letters.
+fn metadata(file: &mut File, length: u64) -> Result<Vec<u8>> {
     let mut end = [0; 8];
-    let Some(before) = length.checked_sub(8) else { return Ok(()) };
+    let before =
+        length.checked_sub(8).with_context(|| format!("it has {length} bytes, less than an end takes"))?;
     file.seek(SeekFrom::Start(before))?;
     file.read_exact(&mut end)?;
     let [a, b, c, d, magic @ ..] = end;
-    let metadata = u64::from(u32::from_le_bytes([a, b, c, d]));
-    if magic != *b"PAR1" || metadata > before {
-        return Ok(());
+    match &magic {
+        b"PAR1" => {}
+        b"PARE" => bail!("its metadata is encrypted"),
+        _ => bail!("it does not end with PAR1"),
     }
+    let claimed = u64::from(u32::from_le_bytes([a, b, c, d]));
+    let Some(begin) = before.checked_sub(claimed) else {
+        bail!("its metadata claims {claimed} bytes, and {before} are there");
+    };
     let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(before - metadata))?;
-    file.take(metadata).read_to_end(&mut bytes)?;
-    parquet_schema::check(&bytes)
-}
-
-fn columns(metadata: &ParquetMetaData) -> String {
-    let columns = metadata.file_metadata().schema_descr().columns().iter();
-    columns.map(|column| column.path().string()).collect::<Vec<_>>().join(", ")
-}
-
-/// Where a filter begins, and how long it is if the file says so: old ones do not.
-fn place(chunk: &ColumnChunkMetaData) -> Option<(u64, Option<u64>)> {
-    let offset = u64::try_from(chunk.bloom_filter_offset()?).ok()?;
-    Some((offset, chunk.bloom_filter_length().and_then(|length| u64::try_from(length).ok())))
+    file.seek(SeekFrom::Start(begin))?;
+    file.take(claimed).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The header and the bits. What the metadata claims is compared with the length of the file before it is believed.
@@ -105,15 +96,15 @@ fn read(file: &mut File, length: u64, offset: u64, bytes: Option<u64>) -> Result
 }
 
 /// A column of numbers is asked for numbers: other bytes are in no filter of it.
-fn must_be_of_kind(chunk: &ColumnChunkMetaData, kind: Option<Kind>) -> Result<()> {
+fn must_be_of_kind(column: Type, kind: Option<Kind>) -> Result<()> {
     let Some(kind) = kind else { return Ok(()) };
-    let (found, fits, say) = match chunk.column_type() {
-        Type::INT32 => ("INT32", matches!(kind, Kind::I32 | Kind::Hex), "--as i32"),
-        Type::INT64 => ("INT64", matches!(kind, Kind::I64 | Kind::U64 | Kind::Hex), "--as i64"),
-        Type::FLOAT => ("FLOAT", kind == Kind::Hex, "--as hex, with the bytes in little-endian order"),
-        Type::DOUBLE => ("DOUBLE", kind == Kind::Hex, "--as hex, with the bytes in little-endian order"),
-        Type::INT96 => ("INT96", kind == Kind::Hex, "--as hex, with the bytes in little-endian order"),
-        Type::BOOLEAN | Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY => return Ok(()),
+    let (found, fits, say) = match column {
+        Type::Int32 => ("INT32", matches!(kind, Kind::I32 | Kind::Hex), "--as i32"),
+        Type::Int64 => ("INT64", matches!(kind, Kind::I64 | Kind::U64 | Kind::Hex), "--as i64"),
+        Type::Float => ("FLOAT", kind == Kind::Hex, "--as hex, with the bytes in little-endian order"),
+        Type::Double => ("DOUBLE", kind == Kind::Hex, "--as hex, with the bytes in little-endian order"),
+        Type::Int96 => ("INT96", kind == Kind::Hex, "--as hex, with the bytes in little-endian order"),
+        Type::Boolean | Type::Bytes | Type::FixedLengthBytes => return Ok(()),
     };
     if fits { Ok(()) } else { Err(anyhow!("its values are of the type {found}; say {say}")) }
 }
