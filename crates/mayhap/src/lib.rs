@@ -101,10 +101,10 @@ mod narrow;
 mod paths;
 pub mod probing;
 mod rates;
+mod raw;
 pub mod registry;
 mod retrieval;
 pub mod shards;
-mod simd;
 pub mod spec;
 #[cfg(feature = "std")]
 mod threads;

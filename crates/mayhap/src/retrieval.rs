@@ -27,8 +27,8 @@ use crate::math;
 use crate::narrow::{index, low_u8, low_u32, low_u64, small, small_len};
 use crate::paths::Paths;
 use crate::probing::{PHI, reduce};
+use crate::raw::simd::{self, ColumnWork, Parities, Ranks, Work, with_parities, with_ranks};
 use crate::shards::shard_of;
-use crate::simd::{self, ColumnWork, Parities, Ranks, Work, with_parities, with_ranks};
 use crate::spec::MAX_BITS;
 
 /// Slots of a block.

@@ -7,7 +7,7 @@ use super::cells::{Cells, place, read_bits, write_bits};
 use super::words::{OutOfMemory, Words};
 use crate::narrow::{index, low_u32, low_u64, small};
 use crate::paths::Paths;
-use crate::simd;
+use crate::raw::simd;
 
 /// Cells of a bucket.
 pub(crate) const SLOTS: u32 = 8;

@@ -6,7 +6,7 @@
 use super::counters::{Counters, CountersMut, CountersRef, Width};
 use super::words::{OutOfMemory, Words, words_for};
 use crate::narrow::index;
-use crate::simd;
+use crate::raw::simd;
 
 /// The bits of a window.
 pub(crate) const WINDOW: u32 = 57;

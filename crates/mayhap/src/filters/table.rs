@@ -56,7 +56,7 @@ use crate::math;
 use crate::narrow::{index, low_u64, small, whole};
 use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
-use crate::simd::{Compare, Line, LineWork, prefetch, with_lines};
+use crate::raw::simd::{Compare, Line, LineWork, prefetch, with_lines};
 use crate::spec::{MAX_BITS, Plan, Spec, TABLE_CAPACITY, TableSize};
 use crate::traits::{Filter, Insert, Insertion, Merge};
 use crate::wire::{Fields, Frame, Summing, Writer};

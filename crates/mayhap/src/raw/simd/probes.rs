@@ -10,6 +10,8 @@ use crate::hash::Digest;
 use crate::narrow::{index, low_u32};
 use crate::paths::Paths;
 use crate::probing::{Walk, reduce};
+#[cfg(target_arch = "x86_64")]
+use crate::raw::detect;
 
 /// Filters smaller than this are asked and filled without prefetching: each position would cost an instruction more
 /// and a miss of the second-level cache less, which the processor hides by itself.
@@ -265,7 +267,7 @@ pub(crate) fn contains_all<K>(
     }
     let probes = single.probes;
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && bmi2::is_available() {
+    if paths.may_detect() && detect::has_avx2() {
         // SAFETY: the instructions were detected.
         return unsafe { bmi2::ask(words, bits, probes, keys, hash, hits) };
     }
@@ -283,7 +285,7 @@ pub(crate) fn insert_all<K>(
     told: impl FnMut(u32),
 ) {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && bmi2::is_available() {
+    if paths.may_detect() && detect::has_avx2() {
         // SAFETY: the instructions were detected.
         return unsafe { bmi2::put(paths, words, bits, probes, keys, hash, told) };
     }
@@ -305,7 +307,7 @@ pub(crate) struct Single {
 impl Single {
     pub(crate) fn of(probes: u32, paths: Paths) -> Self {
         #[cfg(target_arch = "x86_64")]
-        if paths.may_detect() && bmi2::is_available() {
+        if paths.may_detect() && detect::has_avx2() {
             return bmi2::single(probes);
         }
         let _ = paths;
@@ -397,8 +399,6 @@ mod baseline {
 /// For processors whose multiplication and shifts need no fixed registers.
 #[cfg(target_arch = "x86_64")]
 mod bmi2 {
-    pub(super) use crate::simd::avx2::is_available;
-
     loops!(#[target_feature(enable = "avx2,bmi1,bmi2")]);
 }
 

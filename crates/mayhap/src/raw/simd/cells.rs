@@ -2,6 +2,8 @@
 
 use crate::bits::{CellLanes, FourPlaces};
 use crate::paths::Paths;
+#[cfg(target_arch = "x86_64")]
+use crate::raw::detect;
 
 /// Appends for each key whether a cell of one of its buckets has the remainder that belongs to it. `false`: no
 /// instructions for it, or cells too wide; then nothing was appended.
@@ -14,7 +16,7 @@ pub(crate) fn any_of_four(
     hits: &mut [bool],
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if lanes.shape.width() <= WIDEST && paths.may_detect() && super::avx2::is_available() {
+    if lanes.shape.width() <= WIDEST && paths.may_detect() && detect::has_avx2() {
         // SAFETY: the instructions were detected.
         unsafe { avx2::any_of_four(words, lanes, places, hits) };
         return true;
