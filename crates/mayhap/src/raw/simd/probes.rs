@@ -308,16 +308,24 @@ impl Single {
     pub(crate) fn of(probes: u32, paths: Paths) -> Self {
         #[cfg(target_arch = "x86_64")]
         if paths.may_detect() && detect::has_avx2() {
-            return bmi2::single(probes);
+            // SAFETY: the instructions were detected.
+            return unsafe { bmi2::single(probes) };
         }
         let _ = paths;
-        baseline::single(probes)
+        // SAFETY: plain code runs everywhere.
+        unsafe { baseline::single(probes) }
+    }
+
+    /// # Safety
+    /// The machine has the instructions that `contains` was compiled for.
+    const unsafe fn new(contains: Contains, probes: u32) -> Self {
+        Self { contains, probes }
     }
 
     /// Asks for one key.
     #[inline(always)]
     pub(crate) fn contains(&self, words: &[u64], bits: u64, digest: Digest) -> bool {
-        // SAFETY: `of` chose what this machine can run.
+        // SAFETY: promised to `new`.
         unsafe { (self.contains)(words, bits, self.probes, digest) }
     }
 }
@@ -364,10 +372,13 @@ macro_rules! loops {
             super::contains(words, bits, if PROBES == 0 { probes } else { PROBES }, digest)
         }
 
-        pub(super) fn single(probes: u32) -> Single {
+        /// # Safety
+        /// The machine must have the instructions of this module.
+        pub(super) const unsafe fn single(probes: u32) -> Single {
             macro_rules! with {
                 ($probes:literal) => {
-                    Single { contains: contains::<$probes>, probes }
+                    // SAFETY: the caller promises it.
+                    unsafe { Single::new(contains::<$probes>, probes) }
                 };
             }
             match probes {
@@ -453,7 +464,9 @@ mod tests {
                     for (&digest, hit) in asked.iter().zip(hits) {
                         assert_eq!(hit, has(digest));
                         assert_eq!(Single::of(probes, paths).contains(&plain, bits, digest), hit);
-                        assert_eq!(baseline::single(probes).contains(&plain, bits, digest), hit);
+                        // SAFETY: plain code runs everywhere.
+                        let plain_single = unsafe { baseline::single(probes) };
+                        assert_eq!(plain_single.contains(&plain, bits, digest), hit);
                     }
                 }
             }
