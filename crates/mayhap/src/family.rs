@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::num::NonZeroU16;
 
+use crate::batch::BATCH;
 use crate::bits::{Bytes, OutOfMemory};
 use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
 use crate::exceptions;
@@ -19,10 +20,6 @@ use crate::traits::{
     Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract,
 };
 use crate::wire::{Encoded, Frame, KEY_RULES, Summing, Verify, Writer};
-
-/// How many keys are hashed before the filter is asked: enough to keep several cache misses in
-/// flight, few enough to stay in the first-level cache.
-const BATCH: usize = 32;
 
 /// A filter of any family. A capability that it lacks is `None`: nothing throws, nothing pretends.
 pub trait AnyFilter: Filter + Any + Send + Sync {

@@ -36,5 +36,6 @@ pub(crate) use remainders::{LINE_BITS, Remainders};
 pub use resize::{overlap, resized};
 pub(crate) use runs::{Aim, BLOCK, Filler, Met, OVERHEAD, Runs, Spot, is_first_part};
 pub(crate) use scatter::{Scatter, region_words, set_in_region};
-pub(crate) use windows::{BEHIND, WINDOW, Windows, WindowsMut, WindowsRef};
+pub use windows::BEHIND;
+pub(crate) use windows::{WINDOW, Windows, WindowsMut, WindowsRef};
 pub use words::{OutOfMemory, Words, words_for};

@@ -22,7 +22,7 @@ pub(crate) use columns::{ColumnWork, Parities, with_parities};
 pub(crate) use lines::{Compare, Line, LineWork, with_lines};
 pub(crate) use portable::{line_mask, split_mask};
 pub(crate) use ranks::{Ranks, Work, with_ranks};
-pub(crate) use segments::{PHI, Places, Shard, folded, place_all};
+pub(crate) use segments::{Places, Shard, place_all};
 
 #[cfg(target_arch = "x86_64")]
 use super::detect;
