@@ -82,6 +82,7 @@ extern crate std;
 pub mod advise;
 mod batch;
 pub mod bits;
+mod cell_lanes;
 pub mod error;
 pub mod exceptions;
 pub mod family;
@@ -106,6 +107,7 @@ pub mod registry;
 mod retrieval;
 pub mod shards;
 pub mod spec;
+mod table_shape;
 #[cfg(feature = "std")]
 mod threads;
 pub mod traits;

@@ -24,9 +24,7 @@ pub use bitmap::{Bitmap, Ones, OutOfRange, Ranked};
 pub(crate) use buckets::{Buckets, Lanes, SLOTS, bucket_bits};
 pub use bytes::{Bytes, ExclusiveBytes};
 pub use cells::Cells;
-pub(crate) use counted_buckets::{
-    BucketsMut, BucketsRef, CellLanes, CellShape, CountedBuckets, FourPlaces, MAX_WIDTH,
-};
+pub(crate) use counted_buckets::{BucketsMut, BucketsRef, CountedBuckets};
 pub use counters::Width;
 pub(crate) use counters::{Counters, CountersMut, CountersRef};
 pub(crate) use growing::GrowingWords;
