@@ -1,4 +1,4 @@
-//! Memory without bounds checks and instructions of one machine: the only folder of the library with unsafe code.
+//! Raw memory, and the instructions of one machine: the only folder of the library with unsafe code.
 //!
 //! | module   | subject                                                    |
 //! |----------|------------------------------------------------------------|
