@@ -134,7 +134,8 @@ fn imports(module: &str, source: &str) -> Vec<(usize, String)> {
             }
             "{" => open.push(false),
             "}" => {
-                if open.pop() == Some(true) {
+                let is_module = open.pop() == Some(true);
+                if is_module {
                     module.pop();
                 }
             }
