@@ -241,6 +241,11 @@ impl<'a> Reader<'a> {
                 "}" | ")" | "]" => depth -= 1,
                 _ => {}
             }
+            if depth < 0 {
+                // The end of what the item is in: it was a field, or the arm of a `match`.
+                self.at -= 1;
+                break;
+            }
             if depth == 0 && (word == "}" || word == ";") {
                 break;
             }
@@ -313,6 +318,7 @@ mod tests {
             "#[cfg(all(test, feature = \"std\"))]\nmod tests { use crate::a; }",
             "#[cfg(all(feature = \"std\", test))]\nmod tests { use crate::a; }",
             "#[cfg(test)]\nuse crate::a;",
+            "struct A {\n#[cfg(test)]\nb: crate::a::B }",
             "#[cfg(test)]\n#[allow(unused)]\nfn f(x: [u8; 2]) { crate::a::b() }",
         ] {
             assert_eq!(paths("hash", &format!("{source}\nuse crate::z;")), ["z"], "{source}");
