@@ -1456,16 +1456,19 @@ mod serde_forms {
 mod tests {
     use super::*;
 
+    /// What comes out, unless it takes a minute. The thread is not joined, since it may wait for ever.
+    fn in_a_minute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+        let (done, finished) = std::sync::mpsc::channel();
+        std::thread::spawn(move || done.send(work()));
+        finished
+            .recv_timeout(std::time::Duration::from_secs(60))
+            .expect("a thread that does not wait for ever")
+    }
+
     #[test]
     #[cfg_attr(target_family = "wasm", ignore = "there are no threads")]
     fn a_pool_without_memory_for_its_first_does_not_wait_for_ever() {
-        let (done, finished) = std::sync::mpsc::channel();
-        // The thread is not joined: one that waits for ever would hold the test for ever too.
-        std::thread::spawn(move || {
-            let pool: Pool<u8> = Pool::of(Vec::new());
-            done.send(pool.wait(|| None).is_none())
-        });
-        assert_eq!(finished.recv_timeout(std::time::Duration::from_secs(60)), Ok(true));
+        assert!(in_a_minute(|| Pool::<u8>::of(Vec::new()).wait(|| None).is_none()));
     }
 
     #[test]
@@ -1495,6 +1498,7 @@ mod tests {
 
     #[test]
     #[cfg(feature = "internals")]
+    #[cfg_attr(target_family = "wasm", ignore = "there are no threads")]
     fn threads_without_memory_to_gather_in_insert_all_the_same() {
         use crate::paths::Switches;
         const REFUSED: Switches = Switches {
@@ -1515,8 +1519,10 @@ mod tests {
         spec.paths = Paths::of(&REFUSED);
         let shared = ScatteredBloom::of(Bloom::from_spec(&spec).unwrap());
         assert!(Scatter::new(spec.paths, shared.filter.size.bits).is_none());
-        digests.chunks(100).for_each(|digests| shared.insert_batch(digests));
-        let shared = shared.joined();
+        let shared = in_a_minute(move || {
+            digests.chunks(100).for_each(|digests| shared.insert_batch(digests));
+            shared.joined()
+        });
         assert!(shared == alone && shared.inserted == Some(2000) && shared.ones() == alone.ones());
     }
 }
