@@ -2,7 +2,7 @@
 
 use crate::cargo::{CLIPPY, Cargo, RUSTFMT};
 use crate::step::{Step, Work};
-use crate::{golden, miri, peers, targets, unsafety};
+use crate::{golden, layers, miri, peers, targets, unsafety};
 
 const BUILD: &str = "tests, built";
 const PEERS: &str = "peers";
@@ -85,6 +85,7 @@ pub(crate) fn rules() -> Vec<Step> {
     let rule = |name, check| Step::new(name, Work::Rule { check, rerun: "cargo xtask rules" });
     vec![
         rule("house rule: unsafe only where it is allowed", unsafety::check),
+        rule("house rule: modules import downwards only", layers::check),
         rule("house rule: golden files are unchanged", golden::check),
     ]
 }

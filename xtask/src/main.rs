@@ -7,11 +7,13 @@
 //! | `step.rs`    | running steps: announce, time, two at a time, end at a failure   |
 //! | `cargo.rs`   | one call of cargo, and the toolchain components it needs         |
 //! | `unsafety.rs`| house rule: `unsafe` appears only where it is allowed            |
+//! | `layers.rs`  | house rule: modules of the library import downwards only            |
 //! | `golden.rs`  | house rule: golden files are added, never changed; the manifests |
 //! | `miri.rs`    | the library under Miri                                           |
 //! | `targets.rs` | the library on other machines                                    |
 //! | `install.rs` | programs that tests need: whether they are here, how to get them  |
 //! | `peers.rs`   | the real programs whose files we read and write: installing them |
+//! | `tokens.rs`  | Rust source without comments and literals, for house rules       |
 //! | `tree.rs`    | where the repository is, and its files                           |
 //!
 //! Only the standard library is used, so that the first `cargo xtask` on a fresh machine starts in seconds.
@@ -20,10 +22,12 @@ mod cargo;
 mod checks;
 mod golden;
 mod install;
+mod layers;
 mod miri;
 mod peers;
 mod step;
 mod targets;
+mod tokens;
 mod tree;
 mod unsafety;
 
@@ -36,7 +40,7 @@ usage: cargo xtask <command>
 
   test [--all]       every check of the project: format, lints, features, tests, docs, house rules
                      --all: release build, the slow tests (MAYHAP_TEST_ALL=1), Miri and other machines too
-  rules              only the house rules: where `unsafe` may stand, golden files unchanged
+  rules              only the house rules: where `unsafe` may stand, imports downwards, golden files unchanged
   targets            only the library on other machines: 32-bit, ARM, big-endian, WebAssembly; installs what is missing
                      (targets by rustup; linkers, emulators and node on Debian as root), or fails and names the command
   miri               only the library under Miri: memory accesses of the portable loops, the allocator, shared filters

@@ -11,7 +11,7 @@ use crate::file::{Access, UpdateError, open_to_read, replace_by, write_by};
 use crate::lock;
 use crate::map::map;
 
-/// The bytes of a file.
+/// The bytes of a file. What [`open`](crate::open) says of maps holds here too.
 ///
 /// # Errors
 /// [`StoreError`] names the file, and what the system says.

@@ -62,10 +62,25 @@ impl Default for Check {
 /// How a file's bytes get into memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Mapped: nothing is copied, and as much is checked as [`Check`] says. The file must not be truncated meanwhile.
+    /// Mapped: nothing is copied, and as much is checked as [`Check`] says.
+    ///
+    /// The file must not be changed by others while it is mapped:
+    ///
+    /// - If a program truncates the file, the next access to a page behind its new end raises the signal SIGBUS, which
+    ///   ends the process. [`fault::install`](crate::fault::install) makes it exit with a message that names the file.
+    /// - If a program overwrites bytes of the file, the slices that the filter reads change while they are borrowed. To Rust
+    ///   that is undefined behaviour, although [`open`] is a safe function. In practice the filter may give wrong answers.
+    /// - [`update`] on another handle, in this process or in another one, writes a large Bloom or blocked filter in place,
+    ///   under those slices as well. It only turns bits of the payload from 0 to 1, a whole word at a time, so a reader sees
+    ///   each word before or after the change, and a key that is in stays in.
+    ///
+    /// [`write()`] is no such change: it replaces the file by renaming, and the map keeps the old one.
+    ///
+    /// Use [`Read`](Access::Read) for files that others may change.
     Map,
-    /// Read: all of it is copied and checked. For files that somebody else may truncate, and for
-    /// what cannot be mapped.
+    /// Read: all of it is copied and checked. Later changes of the file do not reach the filter. Use it for files that others
+    /// may truncate or overwrite, for files that are updated in place if the strict rules of Rust matter more than the time
+    /// to copy, and for what cannot be mapped.
     Read,
 }
 
@@ -120,13 +135,17 @@ impl fmt::Debug for Opened {
 
 /// Opens a filter file. A damaged one is refused, if it is read or has no more than 256 MiB: see [`Check`].
 ///
+/// With [`Access::Map`] the file must not be changed by others as long as the filter lives: a truncated file ends the process
+/// with SIGBUS, and an update in place writes the pages that the filter reads. If others may change the file, use
+/// [`Access::Read`], which copies it.
+///
 /// # Errors
 /// [`StoreError`] names the file, and what the system or the decoder says.
 pub fn open(path: &Path, access: Access, secret: Option<&Secret>) -> Result<Opened, StoreError> {
     open_checked(path, access, Check::default(), secret)
 }
 
-/// Opens a filter file, and says how much of it is checked if it is mapped.
+/// Opens a filter file, and says how much of it is checked if it is mapped. What [`open`] says of maps holds here too.
 ///
 /// # Errors
 /// As [`open`].

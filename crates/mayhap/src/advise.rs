@@ -416,53 +416,41 @@ impl Rule {
     /// Its number in the table; variants of a rule share one. The rule before all has 0.
     #[must_use]
     pub const fn number(self) -> u32 {
-        match self {
-            Self::ExactFits => 0,
-            Self::DenseIntegers => 1,
-            Self::SparseIntegers => 2,
-            Self::KnownUniverse => 3,
-            Self::TwoSets | Self::ManySets => 4,
-            Self::StaticSmall => 5,
-            Self::StaticFast => 6,
-            Self::StaticCounts | Self::Counts => 7,
-            Self::RemovableCounts => 8,
-            Self::Window => 9,
-            Self::GrowsSteadily | Self::Grows => 10,
-            Self::Removable => 11,
-            Self::RemovableSteady => 12,
-            Self::RemovableMerging => 13,
-            Self::Fast => 14,
-            Self::FewAccesses => 15,
-            Self::InsertOnly => 16,
-        }
+        self.row().0
     }
 
     /// In words.
     #[must_use]
     pub const fn text(self) -> &'static str {
+        self.row().1
+    }
+
+    const fn row(self) -> (u32, &'static str) {
         match self {
-            Self::ExactFits => "the exact set fits the memory, so there is no need to err",
-            Self::DenseIntegers => "integers, at least one in 64 of those below the bound",
-            Self::SparseIntegers => "integers, far apart",
-            Self::KnownUniverse => "all keys that will be asked for are known",
-            Self::TwoSets => "two sets that stay as they are, and nobody asks for other keys",
-            Self::ManySets => "several sets, and the question is which",
-            Self::StaticSmall => "a set that stays as it is",
-            Self::StaticFast => "a set that stays as it is, and speed first or few keys",
-            Self::StaticCounts => "counts up to 57 that are known before",
-            Self::Counts => "the question is how often, and nothing is removed",
+            Self::ExactFits => (0, "the exact set fits the memory, so there is no need to err"),
+            Self::DenseIntegers => (1, "integers, at least one in 64 of those below the bound"),
+            Self::SparseIntegers => (2, "integers, far apart"),
+            Self::KnownUniverse => (3, "all keys that will be asked for are known"),
+            Self::TwoSets => (4, "two sets that stay as they are, and nobody asks for other keys"),
+            Self::ManySets => (4, "several sets, and the question is which"),
+            Self::StaticSmall => (5, "a set that stays as it is"),
+            Self::StaticFast => (6, "a set that stays as it is, and speed first or few keys"),
+            Self::StaticCounts => (7, "counts up to 57 that are known before"),
+            Self::Counts => (7, "the question is how often, and nothing is removed"),
             Self::RemovableCounts => {
-                "keys are removed, and the question is how often, or they are in very often"
+                (8, "keys are removed, and the question is how often, or they are in very often")
             }
-            Self::Window => "the last keys of an endless stream",
-            Self::GrowsSteadily => "nobody knows how many keys, and no insert may take long",
-            Self::Grows => "nobody knows how many keys",
-            Self::Removable => "keys are removed, and are in at most 8 times each",
-            Self::RemovableSteady => "keys are removed that are in more often, or no insert may take long",
-            Self::RemovableMerging => "keys are removed, and filters are merged",
-            Self::Fast => "inserts only, and speed first",
-            Self::FewAccesses => "inserts only, speed first, and a low rate",
-            Self::InsertOnly => "inserts only",
+            Self::Window => (9, "the last keys of an endless stream"),
+            Self::GrowsSteadily => (10, "nobody knows how many keys, and no insert may take long"),
+            Self::Grows => (10, "nobody knows how many keys"),
+            Self::Removable => (11, "keys are removed, and are in at most 8 times each"),
+            Self::RemovableSteady => {
+                (12, "keys are removed that are in more often, or no insert may take long")
+            }
+            Self::RemovableMerging => (13, "keys are removed, and filters are merged"),
+            Self::Fast => (14, "inserts only, and speed first"),
+            Self::FewAccesses => (15, "inserts only, speed first, and a low rate"),
+            Self::InsertOnly => (16, "inserts only"),
         }
     }
 }

@@ -51,7 +51,7 @@ use crate::bits::{Bytes, OutOfMemory};
 use crate::error::{DecodeError, Error, FoldError, Full, Mismatch, SpecError};
 use crate::family::{
     AnyFilter, AreasReport, Capabilities, CounterReport, Doublings, Exceptions, Family, LayerReport, Report,
-    Slots, WindowReport, by_digests, insert_by_digests,
+    Slots, WindowReport, bare, by_digests, insert_by_digests,
 };
 use crate::filters::exact::Exact;
 use crate::hash::{Digest, Hashing};
@@ -353,11 +353,6 @@ fn apart(other: &dyn AnyFilter) -> (&dyn AnyFilter, Option<&Exact>) {
     }
 }
 
-/// A filter without what its file says beside it.
-pub(crate) fn bare(filter: &dyn AnyFilter) -> &dyn AnyFilter {
-    apart(filter).0
-}
-
 impl Merge for Excepted {
     fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
         self.hashing().must_equal(&other.hashing())?;
@@ -456,6 +451,9 @@ impl AnyFilter for Excepted {
     fn exceptions(&self) -> Option<Exceptions<'_>> {
         let exceptions = self.exceptions.as_ref()?;
         Some(Exceptions { keys: exceptions.len(), without: &*self.filter })
+    }
+    fn wrapped(&self) -> Option<&dyn AnyFilter> {
+        Some(&*self.filter)
     }
     fn key_rules(&self) -> Option<&KeyRules> {
         self.rules.as_ref()

@@ -5,9 +5,9 @@ use alloc::vec::Vec;
 use core::any::Any;
 use core::num::NonZeroU16;
 
+use crate::batch::BATCH;
 use crate::bits::{Bytes, OutOfMemory};
 use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
-use crate::exceptions;
 use crate::hash::{Digest, Hashing, Secret};
 use crate::key_rules::KeyRules;
 use crate::math::AreaRates;
@@ -19,10 +19,6 @@ use crate::traits::{
     Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract,
 };
 use crate::wire::{Encoded, Frame, KEY_RULES, Summing, Verify, Writer};
-
-/// How many keys are hashed before the filter is asked: enough to keep several cache misses in
-/// flight, few enough to stay in the first-level cache.
-const BATCH: usize = 32;
 
 /// A filter of any family. A capability that it lacks is `None`: nothing throws, nothing pretends.
 pub trait AnyFilter: Filter + Any + Send + Sync {
@@ -89,6 +85,12 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
 
     /// Its exceptions, where it can have any: [`except`](crate::except) makes it so.
     fn exceptions(&self) -> Option<Exceptions<'_>> {
+        None
+    }
+
+    /// The filter inside, if this one only adds what its file says beside it.
+    #[doc(hidden)]
+    fn wrapped(&self) -> Option<&dyn AnyFilter> {
         None
     }
 
@@ -610,6 +612,11 @@ pub fn combine(ours: &mut dyn AnyFilter, theirs: &dyn AnyFilter, how: Combine) -
     Ok(())
 }
 
+/// A filter without what its file says beside it.
+pub(crate) fn bare(filter: &dyn AnyFilter) -> &dyn AnyFilter {
+    filter.wrapped().unwrap_or(filter)
+}
+
 /// The other filter of a combination, if it is of the same type and neither is damaged.
 pub(crate) fn same_type<'a, F: AnyFilter>(ours: &F, theirs: &'a dyn AnyFilter) -> Result<&'a F, Mismatch> {
     // Ours stands by itself, so that its keys are spelled as they stand.
@@ -619,7 +626,7 @@ pub(crate) fn same_type<'a, F: AnyFilter>(ours: &F, theirs: &'a dyn AnyFilter) -
     if let Some(Exceptions { keys: keys @ 1.., .. }) = theirs.exceptions() {
         return Err(Mismatch::Exceptions { theirs: keys });
     }
-    let theirs: &dyn Any = exceptions::bare(theirs);
+    let theirs: &dyn Any = bare(theirs);
     let family = ours.family().name;
     let theirs: &F =
         theirs.downcast_ref().ok_or(Mismatch::Family { ours: family, theirs: "another type" })?;

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::error::Mismatch;
 use crate::narrow::low_u64;
-use crate::simd;
+use crate::raw::xxh3;
 
 #[cfg(feature = "interop")]
 pub(crate) mod foreign;
@@ -168,7 +168,7 @@ impl Key for u64 {
     #[inline]
     fn digests(keys: &[Self], hashing: &Hashing, digests: &mut [Digest]) {
         match hashing {
-            Hashing::Xxh3 { seed } => simd::xxh3_digests(keys, *seed, digests),
+            Hashing::Xxh3 { seed } => xxh3::digests(keys, *seed, digests),
             _ => digests.iter_mut().zip(keys).for_each(|(digest, key)| *digest = key.digest(hashing)),
         }
     }
@@ -176,7 +176,7 @@ impl Key for u64 {
     #[inline]
     fn halves(keys: &[Self], hashing: &Hashing, halves: &mut [u64]) {
         match hashing {
-            Hashing::Xxh3 { seed } => simd::xxh3_halves(keys, *seed, halves),
+            Hashing::Xxh3 { seed } => xxh3::halves(keys, *seed, halves),
             _ => halves.iter_mut().zip(keys).for_each(|(half, key)| *half = key.digest(hashing).a),
         }
     }
@@ -231,7 +231,7 @@ pub enum Hashing {
     Foreign(ForeignHash),
 }
 
-/// xxh3-128 of 8 bytes: the branch of the algorithm for 4 to 8 bytes, for exactly 8. [`simd`] has the same for
+/// xxh3-128 of 8 bytes: the branch of the algorithm for 4 to 8 bytes, for exactly 8. [`xxh3`] has the same for
 /// several keys at once, and the tests compare both with the whole algorithm.
 pub(crate) mod xxh3_of_word {
     use super::Digest;

@@ -3,7 +3,7 @@
 
 pub use crate::math::whole_numbers::{divisors, prime_factors};
 pub use crate::paths::{Paths, Switches};
-pub use crate::simd::mapped_bytes;
+pub use crate::raw::memory::mapped_bytes;
 use crate::spec::Spec;
 
 /// The same request, for a filter that takes other loops than usual.

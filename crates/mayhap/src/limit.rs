@@ -5,7 +5,7 @@ use crate::bits::Words;
 use crate::hash::{Digest, Hashing, Key};
 use crate::narrow::index;
 use crate::probing::{positions, reduce};
-use crate::simd::prefetch;
+use crate::raw::simd::prefetch;
 
 /// Hashes each key, asks for the cache line that the digest chooses, and loads one word from it: what a filter
 /// with one cache line per key cannot avoid. Returns a sum, so that nothing is left out.

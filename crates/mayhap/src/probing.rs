@@ -14,12 +14,20 @@
 
 use crate::hash::Digest;
 use crate::math::MAX_PROBES;
+use crate::narrow::low_u64;
 
 #[cfg(feature = "interop")]
 pub(crate) mod foreign;
 
 /// 2^64 divided by the golden ratio, odd: spreads small integers over all 64 bits.
 pub(crate) const PHI: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// Both halves of the product with a constant, folded: all bits of the result depend on many of `word`.
+#[inline(always)]
+pub(crate) const fn folded(word: u64) -> u64 {
+    let product = word as u128 * PHI as u128;
+    low_u64(product) ^ (product >> 64) as u64
+}
 
 /// The rule from digest to positions, by its id on disk. Foreign rules get ids of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,118 +105,71 @@ impl Probing {
     /// The id in a file's header.
     #[must_use]
     pub const fn id(self) -> u8 {
-        match self {
-            Self::None => 0,
-            Self::Scaled => 1,
-            Self::Line => 2,
-            Self::Split => 3,
-            Self::Dleft => 8,
-            Self::Cuckoo => 9,
-            Self::Layered => 10,
-            Self::Sliced => 16,
-            Self::SlicedSquares => 21,
-            Self::Shifting => 13,
-            Self::ShiftingAssociation => 14,
-            Self::Fuse => 17,
-            Self::Ribbon => 18,
-            Self::Stages => 19,
-            Self::Expanding => 11,
-            Self::Table => 20,
-            Self::Guava64 => 32,
-            Self::Guava32 => 33,
-            Self::Go => 34,
-            Self::Dcso => 35,
-            Self::Spark1 => 36,
-            Self::Spark2 => 37,
-            Self::RedisBloom => 38,
-            Self::RedisBloomCuckoo => 39,
-            Self::BloomfilterCrate => 40,
-            Self::Sbbf => 41,
-            Self::Xor => 42,
-            Self::FastFilterFuse => 43,
-            Self::Rbloom => 44,
-            Self::PybloomLive => 45,
-            Self::Pyprobables => 46,
-        }
+        RULES[self as usize].1
     }
 
     /// The rule in a word.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Scaled => "scaled",
-            Self::Line => "line",
-            Self::Split => "split",
-            Self::Dleft => "dleft",
-            Self::Cuckoo => "cuckoo",
-            Self::Layered => "layered",
-            Self::Sliced => "sliced",
-            Self::SlicedSquares => "sliced-squares",
-            Self::Shifting => "shifting",
-            Self::ShiftingAssociation => "shifting-association",
-            Self::Fuse => "fuse",
-            Self::Ribbon => "ribbon",
-            Self::Stages => "stages",
-            Self::Expanding => "expanding",
-            Self::Table => "table",
-            Self::Guava64 => "guava-mitz-64",
-            Self::Guava32 => "guava-mitz-32",
-            Self::Go => "go",
-            Self::Dcso => "dcso",
-            Self::Spark1 => "spark-v1",
-            Self::Spark2 => "spark-v2",
-            Self::RedisBloom => "redisbloom",
-            Self::RedisBloomCuckoo => "redisbloom-cuckoo",
-            Self::BloomfilterCrate => "bloomfilter-crate",
-            Self::Sbbf => "sbbf",
-            Self::Xor => "xor",
-            Self::FastFilterFuse => "fastfilter-fuse",
-            Self::Rbloom => "rbloom",
-            Self::PybloomLive => "pybloom-live",
-            Self::Pyprobables => "pyprobables",
-        }
+        RULES[self as usize].2
     }
 
     /// The rule with this id, if there is one.
     #[must_use]
     pub const fn from_id(id: u8) -> Option<Self> {
-        match id {
-            0 => Some(Self::None),
-            1 => Some(Self::Scaled),
-            2 => Some(Self::Line),
-            3 => Some(Self::Split),
-            8 => Some(Self::Dleft),
-            9 => Some(Self::Cuckoo),
-            10 => Some(Self::Layered),
-            16 => Some(Self::Sliced),
-            21 => Some(Self::SlicedSquares),
-            13 => Some(Self::Shifting),
-            14 => Some(Self::ShiftingAssociation),
-            17 => Some(Self::Fuse),
-            18 => Some(Self::Ribbon),
-            19 => Some(Self::Stages),
-            11 => Some(Self::Expanding),
-            20 => Some(Self::Table),
-            32 => Some(Self::Guava64),
-            33 => Some(Self::Guava32),
-            34 => Some(Self::Go),
-            35 => Some(Self::Dcso),
-            36 => Some(Self::Spark1),
-            37 => Some(Self::Spark2),
-            38 => Some(Self::RedisBloom),
-            39 => Some(Self::RedisBloomCuckoo),
-            40 => Some(Self::BloomfilterCrate),
-            41 => Some(Self::Sbbf),
-            42 => Some(Self::Xor),
-            43 => Some(Self::FastFilterFuse),
-            44 => Some(Self::Rbloom),
-            45 => Some(Self::PybloomLive),
-            46 => Some(Self::Pyprobables),
-            _ => None,
+        let mut row = 0;
+        while row < RULES.len() {
+            if RULES[row].1 == id {
+                return Some(RULES[row].0);
+            }
+            row += 1;
         }
+        None
     }
 }
+
+/// Each rule with its id and its name, in the order of the enum. The length is counted to the last rule of the enum.
+const RULES: [(Probing, u8, &str); Probing::Pyprobables as usize + 1] = [
+    (Probing::None, 0, "none"),
+    (Probing::Scaled, 1, "scaled"),
+    (Probing::Line, 2, "line"),
+    (Probing::Split, 3, "split"),
+    (Probing::Dleft, 8, "dleft"),
+    (Probing::Cuckoo, 9, "cuckoo"),
+    (Probing::Layered, 10, "layered"),
+    (Probing::Sliced, 16, "sliced"),
+    (Probing::SlicedSquares, 21, "sliced-squares"),
+    (Probing::Shifting, 13, "shifting"),
+    (Probing::ShiftingAssociation, 14, "shifting-association"),
+    (Probing::Fuse, 17, "fuse"),
+    (Probing::Ribbon, 18, "ribbon"),
+    (Probing::Stages, 19, "stages"),
+    (Probing::Expanding, 11, "expanding"),
+    (Probing::Table, 20, "table"),
+    (Probing::Guava64, 32, "guava-mitz-64"),
+    (Probing::Guava32, 33, "guava-mitz-32"),
+    (Probing::Go, 34, "go"),
+    (Probing::Dcso, 35, "dcso"),
+    (Probing::Spark1, 36, "spark-v1"),
+    (Probing::Spark2, 37, "spark-v2"),
+    (Probing::RedisBloom, 38, "redisbloom"),
+    (Probing::RedisBloomCuckoo, 39, "redisbloom-cuckoo"),
+    (Probing::BloomfilterCrate, 40, "bloomfilter-crate"),
+    (Probing::Sbbf, 41, "sbbf"),
+    (Probing::Xor, 42, "xor"),
+    (Probing::FastFilterFuse, 43, "fastfilter-fuse"),
+    (Probing::Rbloom, 44, "rbloom"),
+    (Probing::PybloomLive, 45, "pybloom-live"),
+    (Probing::Pyprobables, 46, "pyprobables"),
+];
+
+const _: () = {
+    let mut row = 0;
+    while row < RULES.len() {
+        assert!(RULES[row].0 as usize == row, "a row is not where its rule is looked up");
+        row += 1;
+    }
+};
 
 /// Whether a rule on disk is another program's.
 pub(crate) const fn is_foreign(id: u8) -> bool {
@@ -399,6 +360,15 @@ mod tests {
                 }
                 with_distinct(digest, probes, cells, |found| assert_eq!(found, expected));
             }
+        }
+    }
+
+    #[test]
+    fn every_id_belongs_to_one_rule() {
+        let rules = (0..=u8::MAX).filter_map(|id| Some((id, Probing::from_id(id)?)));
+        assert_eq!(rules.clone().count(), RULES.len());
+        for (id, rule) in rules {
+            assert_eq!(rule.id(), id, "{}", rule.name());
         }
     }
 

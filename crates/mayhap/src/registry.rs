@@ -39,9 +39,6 @@ pub static FAMILIES: &[&Family] = &[
     &filters::roaring::FAMILY,
 ];
 
-/// The id of the family `roaring`, also where the library was built without it.
-pub(crate) const ROARING: u16 = 4;
-
 /// The family of this name.
 #[must_use]
 pub fn family(name: &str) -> Option<&'static Family> {
@@ -109,7 +106,7 @@ fn decode_filter(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyFilte
 /// Why a file whose family is not in [`FAMILIES`] cannot be read.
 fn unknown(found: u16) -> DecodeError {
     #[cfg(not(feature = "roaring"))]
-    if found == ROARING {
+    if found == filters::ROARING {
         return DecodeError::Feature { feature: "roaring" };
     }
     DecodeError::Family { found }

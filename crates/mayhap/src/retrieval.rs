@@ -26,9 +26,9 @@ use crate::error::{BuildError, DecodeError, SpecError};
 use crate::math;
 use crate::narrow::{index, low_u8, low_u32, low_u64, small, small_len};
 use crate::paths::Paths;
-use crate::probing::{PHI, reduce};
+use crate::probing::{PHI, folded, reduce};
+use crate::raw::simd::{self, ColumnWork, Parities, Ranks, Work, with_parities, with_ranks};
 use crate::shards::shard_of;
-use crate::simd::{self, ColumnWork, Parities, Ranks, Work, with_parities, with_ranks};
 use crate::spec::MAX_BITS;
 
 /// Slots of a block.
@@ -48,13 +48,6 @@ const MOST_TRIES: u64 = 64;
 
 /// Turns a hash into the lower and the upper half of a row.
 const ROW_SALTS: [u64; 2] = [0xA076_1D64_78BD_642F, 0xE703_7ED1_A0B4_28DB];
-
-/// Both halves of the product with a constant, folded: all bits of the result depend on many of `word`.
-#[inline(always)]
-pub(crate) const fn folded(word: u64) -> u64 {
-    let product = word as u128 * PHI as u128;
-    low_u64(product) ^ (product >> 64) as u64
-}
 
 /// What all layers have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

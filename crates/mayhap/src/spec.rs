@@ -3,13 +3,14 @@
 use alloc::vec::Vec;
 use core::ops::RangeInclusive;
 
-use crate::bits::{BEHIND, BLOCK, MAX_WIDTH, OVERHEAD, OutOfMemory, SLOTS, WINDOW, Width, bucket_bits};
+use crate::bits::{BEHIND, BLOCK, OVERHEAD, OutOfMemory, SLOTS, WINDOW, Width, bucket_bits};
+use crate::cell_lanes::MAX_WIDTH;
 use crate::error::SpecError;
-use crate::filters::table::Shape;
 use crate::hash::Hashing;
 use crate::math::{self, BlockShape, MAX_PROBES, ProbesRule, WINDOWED_GENERATIONS};
 use crate::narrow::{low_u32, small, whole, whole_u32};
 use crate::paths::Paths;
+use crate::table_shape::Shape;
 
 /// The most keys that a filter may be planned for: 2^48, 281 million million.
 pub const MAX_CAPACITY: u64 = 1 << 48;

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io::Write;
 
 use anyhow::{Context, Result, bail, ensure};
+use mayhap::bits::BEHIND;
 use mayhap::{Bloom, Counting, Cuckoo, Hashing, Label, Layout, Shifting, Spatial, Spec, positions};
 use serde_json::{Map, Value, json};
 
@@ -304,9 +305,6 @@ impl Args {
         })
     }
 }
-
-/// The bits behind the last place at which a window of a shifting filter starts.
-const BEHIND: u64 = 56;
 
 /// A family whose keys have positions in an array of cells.
 trait Cells {

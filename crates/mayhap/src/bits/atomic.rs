@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::words::{OutOfMemory, Words};
 use crate::narrow::index;
-use crate::simd::{AtomicMemory, Memory};
+use crate::raw::memory::{AtomicMemory, Memory};
 
 /// A fixed number of words whose bits can be set through a shared reference. Bits are never lost:
 /// setting is one atomic OR.

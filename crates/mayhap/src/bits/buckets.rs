@@ -18,7 +18,7 @@ use core::hint::select_unpredictable;
 use core::ops::{BitAnd, BitOr, BitXor, Not, Shl, Shr};
 
 use crate::narrow::{index, low_u16, low_u32, low_u64};
-use crate::simd::prefetch;
+use crate::raw::simd::prefetch;
 
 /// Slots per bucket.
 pub(crate) const SLOTS: u32 = 4;

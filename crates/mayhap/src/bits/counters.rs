@@ -5,7 +5,7 @@ use alloc::borrow::Cow;
 use super::cells::{Cells, place, read_cell, write_cell};
 use super::overflow::Overflow;
 use super::words::{OutOfMemory, Words};
-use crate::simd;
+use crate::raw::simd;
 
 /// How wide counters are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

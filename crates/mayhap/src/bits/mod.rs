@@ -24,9 +24,7 @@ pub use bitmap::{Bitmap, Ones, OutOfRange, Ranked};
 pub(crate) use buckets::{Buckets, Lanes, SLOTS, bucket_bits};
 pub use bytes::{Bytes, ExclusiveBytes};
 pub use cells::Cells;
-pub(crate) use counted_buckets::{
-    BucketsMut, BucketsRef, CellLanes, CellShape, CountedBuckets, FourPlaces, MAX_WIDTH,
-};
+pub(crate) use counted_buckets::{BucketsMut, BucketsRef, CountedBuckets};
 pub use counters::Width;
 pub(crate) use counters::{Counters, CountersMut, CountersRef};
 pub(crate) use growing::GrowingWords;
@@ -36,5 +34,6 @@ pub(crate) use remainders::{LINE_BITS, Remainders};
 pub use resize::{overlap, resized};
 pub(crate) use runs::{Aim, BLOCK, Filler, Met, OVERHEAD, Runs, Spot, is_first_part};
 pub(crate) use scatter::{Scatter, region_words, set_in_region};
-pub(crate) use windows::{BEHIND, WINDOW, Windows, WindowsMut, WindowsRef};
+pub use windows::BEHIND;
+pub(crate) use windows::{WINDOW, Windows, WindowsMut, WindowsRef};
 pub use words::{OutOfMemory, Words, words_for};

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::words::Words;
-use crate::simd::{Memory, MemoryPart};
+use crate::raw::memory::{Memory, MemoryPart};
 
 /// Words that several threads fill without atomic operations: whoever has gathered enough to do in a part takes it
 /// for as long as that lasts.

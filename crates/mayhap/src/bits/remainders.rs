@@ -9,7 +9,7 @@
 //! They stand in the order in which they came. Those behind the last are 0.
 
 use crate::narrow::{low_u32, small_len};
-use crate::simd::{Compare, Line};
+use crate::raw::simd::{Compare, Line};
 
 /// Bits of a line.
 pub(crate) const LINE_BITS: u32 = 512;
@@ -113,7 +113,7 @@ impl Remainders {
 mod tests {
     use super::*;
     use crate::hash::Hashing;
-    use crate::simd::{LineWork, with_lines};
+    use crate::raw::simd::{LineWork, with_lines};
     use alloc::vec::Vec;
 
     struct Has<'a>(Remainders, &'a Line, u64);

@@ -28,7 +28,7 @@ use core::hint::select_unpredictable;
 use core::ops::Range;
 
 use crate::narrow::{index, low_u32, low_u64, small_len};
-use crate::simd::{Ranks, prefetch};
+use crate::raw::simd::{Ranks, prefetch};
 
 /// Slots of a block: one bit of a word each.
 pub(crate) const BLOCK: usize = 64;
@@ -1024,7 +1024,7 @@ impl Runs {
 mod tests {
     use super::*;
     use crate::hash::Hashing;
-    use crate::simd::{Work, with_ranks};
+    use crate::raw::simd::{Work, with_ranks};
     use alloc::vec;
 
     /// Digits that look random, the same in every run.

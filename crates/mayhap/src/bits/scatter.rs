@@ -89,7 +89,7 @@ pub(crate) fn set_in_region(paths: Paths, words: &mut [u64], positions: &[u32]) 
     let mut set_before = 0;
     for (i, &position) in positions.iter().enumerate() {
         // The last ones ask for what is there already.
-        crate::simd::prefetch(words, place(positions[(i + AHEAD).min(positions.len() - 1)]));
+        crate::raw::simd::prefetch(words, place(positions[(i + AHEAD).min(positions.len() - 1)]));
         let word = &mut words[place(position)];
         set_before += *word >> (position % 64) & 1;
         *word |= 1 << (position % 64);

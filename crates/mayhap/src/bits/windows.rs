@@ -6,13 +6,13 @@
 use super::counters::{Counters, CountersMut, CountersRef, Width};
 use super::words::{OutOfMemory, Words, words_for};
 use crate::narrow::index;
-use crate::simd;
+use crate::raw::simd;
 
 /// The bits of a window.
 pub(crate) const WINDOW: u32 = 57;
 
-/// The bits behind the last place at which a window starts.
-pub(crate) const BEHIND: u64 = WINDOW as u64 - 1;
+/// The bits behind the last place at which a window of a shifting filter starts.
+pub const BEHIND: u64 = WINDOW as u64 - 1;
 
 /// Bits that are read in windows; each with a counter, if they are to be cleared again.
 ///

@@ -14,7 +14,7 @@ use core::fmt;
 use super::bytes::{Bytes, ExclusiveBytes, Owner};
 use super::seal::Seal;
 use crate::error::DecodeError;
-use crate::simd::Memory;
+use crate::raw::memory::Memory;
 
 /// The allocator said no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

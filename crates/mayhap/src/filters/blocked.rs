@@ -55,7 +55,7 @@ use crate::math::{self, BlockShape};
 use crate::narrow::{index, small};
 use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
-use crate::simd::{self, Part, Single};
+use crate::raw::simd::{self, Part, Single};
 use crate::spec::{BLOCK_SHAPES, BlockedSize, Layout, MAX_BITS, Plan, Spec, blocked_rate};
 use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, SharedInsert};
 use crate::wire::{Fields, Frame, Header, Summing, Writer};

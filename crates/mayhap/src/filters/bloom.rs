@@ -55,8 +55,8 @@ use crate::narrow::{index, whole};
 use crate::paths::Paths;
 use crate::probing::{Positions, Probing, positions};
 use crate::rates::{self, Rate};
-use crate::simd::prefetch;
-use crate::simd::probes::{self, Single};
+use crate::raw::simd::prefetch;
+use crate::raw::simd::probes::{self, Single};
 use crate::spec::{BloomSize, DEFAULT_FPR, MAX_BITS, MIN_FPR, Plan, Spec};
 use crate::traits::{Filter, Fold, Insert, Insertion, Intersect, Merge, SharedInsert};
 use crate::wire::{Fields, Frame, Summing, Writer};
@@ -1161,29 +1161,85 @@ fn fill<K: Key + Sync>(
 
 /// Things that threads work with, one at a time each.
 #[cfg(feature = "std")]
-struct Pool<T>(std::sync::Mutex<Vec<T>>);
+struct Pool<T>(std::sync::Mutex<PoolState<T>>);
+
+#[cfg(feature = "std")]
+struct PoolState<T> {
+    idle: Vec<T>,
+    /// How many threads have one.
+    taken: usize,
+}
 
 #[cfg(feature = "std")]
 impl<T> Pool<T> {
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<T>> {
+    fn of(idle: Vec<T>) -> Self {
+        Self(std::sync::Mutex::new(PoolState { idle, taken: 0 }))
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, PoolState<T>> {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Works with an idle one or a new one; if there is no memory for a new one, with the next that becomes idle. There must
-    /// be one from the start, or this waits for ever.
-    fn with(&self, new: impl Fn() -> Option<T>, work: impl FnOnce(&mut T)) {
+    /// An idle one, or a new one; `None` if there is no memory for a new one.
+    fn take(&self, new: impl Fn() -> Option<T>) -> Option<Taken<'_, T>> {
+        let mut state = self.state();
+        let own = match state.idle.pop() {
+            Some(idle) => idle,
+            None => {
+                drop(state);
+                let own = new()?;
+                state = self.state();
+                own
+            }
+        };
+        state.taken += 1;
+        Some(Taken { own: Some(own), pool: self })
+    }
+
+    /// The same, but without memory it waits for the next one that becomes idle. `None` if no thread has one: none would
+    /// ever become idle.
+    fn wait(&self, new: impl Fn() -> Option<T>) -> Option<Taken<'_, T>> {
         loop {
-            let idle = self.idle().pop();
-            if let Some(mut own) = idle.or_else(&new) {
-                work(&mut own);
-                return self.idle().push(own);
+            let taken = self.take(&new);
+            if taken.is_some() || self.is_empty() {
+                return taken;
             }
             std::thread::yield_now();
         }
     }
 
-    fn into_inner(self) -> Vec<T> {
-        self.0.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    /// Whether there is none, neither here nor with a thread.
+    fn is_empty(&self) -> bool {
+        let state = self.state();
+        state.idle.is_empty() && state.taken == 0
+    }
+
+    fn into_idle(self) -> Vec<T> {
+        self.0.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).idle
+    }
+}
+
+/// One that a thread has taken out of a pool. It is idle again when this is dropped, also by a panic.
+#[cfg(feature = "std")]
+struct Taken<'a, T> {
+    /// `None` only while this is dropped.
+    own: Option<T>,
+    pool: &'a Pool<T>,
+}
+
+#[cfg(feature = "std")]
+impl<T> Taken<'_, T> {
+    fn get(&mut self) -> &mut T {
+        self.own.as_mut().expect("there until the end")
+    }
+}
+
+#[cfg(feature = "std")]
+impl<T> Drop for Taken<'_, T> {
+    fn drop(&mut self) {
+        let mut state = self.pool.state();
+        state.taken -= 1;
+        state.idle.extend(self.own.take());
     }
 }
 
@@ -1204,11 +1260,11 @@ impl PrivateBlooms {
 
     fn of(first: Bloom) -> Self {
         let (size, hashing, paths) = (first.size, first.hashing, first.paths);
-        Self { size, hashing, paths, copies: Pool(std::sync::Mutex::new(alloc::vec![first])) }
+        Self { size, hashing, paths, copies: Pool::of(alloc::vec![first]) }
     }
 
     fn joined(self) -> Bloom {
-        let mut copies = self.copies.into_inner().into_iter();
+        let mut copies = self.copies.into_idle().into_iter();
         let mut whole = copies.next().expect("the first copy is made with the pool");
         for copy in copies {
             let inserted =
@@ -1231,7 +1287,8 @@ impl SharedInsert for PrivateBlooms {
             let words = Words::zeroed(words_for(self.size.bits)).ok()?;
             Some(Bloom::of(words, self.size, self.hashing, Some(0), Some(0)).taking(self.paths))
         };
-        self.copies.with(empty, |bloom| bloom.put_all(digests, copy, |_| {}));
+        let mut bloom = self.copies.wait(empty).expect("the first copy is made with the pool");
+        bloom.get().put_all(digests, copy, |_| {});
     }
 
     fn finish(self: Box<Self>) -> Box<dyn AnyFilter> {
@@ -1254,7 +1311,7 @@ struct ScatteredBloom {
 impl ScatteredBloom {
     fn of(mut filter: Bloom) -> Self {
         let regions = Parts::of(core::mem::take(&mut filter.words), region_words(filter.paths));
-        let gathered = Pool(std::sync::Mutex::new(Vec::new()));
+        let gathered = Pool::of(Vec::new());
         Self { regions, filter, gathered, inserted: AtomicU64::new(0), fresh: AtomicU64::new(0) }
     }
 
@@ -1264,8 +1321,8 @@ impl ScatteredBloom {
     }
 
     fn joined(mut self) -> Bloom {
-        let gathered = core::mem::replace(&mut self.gathered, Pool(std::sync::Mutex::new(Vec::new())));
-        for mut scatter in gathered.into_inner() {
+        let gathered = core::mem::replace(&mut self.gathered, Pool::of(Vec::new()));
+        for mut scatter in gathered.into_idle() {
             scatter.drain(|region, positions| self.set(region, positions));
         }
         let (calls, fresh) = (self.inserted.into_inner(), self.fresh.into_inner());
@@ -1284,11 +1341,10 @@ impl SharedInsert for ScatteredBloom {
     fn insert_batch(&self, digests: &[Digest]) {
         let BloomSize { bits, probes, .. } = self.filter.size;
         let all = digests.iter().flat_map(|&digest| positions(digest, probes, bits));
-        let idle = self.gathered.idle().pop();
-        match idle.or_else(|| Scatter::new(self.filter.paths, bits)) {
-            Some(mut scatter) => {
+        match self.gathered.take(|| Scatter::new(self.filter.paths, bits)) {
+            Some(mut taken) => {
+                let scatter = taken.get();
                 all.for_each(|position| scatter.push(position, |region, some| self.set(region, some)));
-                self.gathered.idle().push(scatter);
             }
             // No memory to gather in, and perhaps no other thread that has some: each position by itself.
             None => {
@@ -1393,5 +1449,80 @@ mod serde_forms {
             }
             deserializer.deserialize_bytes(FileBytes)
         }
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+
+    /// What comes out, unless it takes a minute. The thread is not joined, since it may wait for ever.
+    fn in_a_minute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+        let (done, finished) = std::sync::mpsc::channel();
+        std::thread::spawn(move || done.send(work()));
+        finished
+            .recv_timeout(std::time::Duration::from_secs(60))
+            .expect("a thread that does not wait for ever")
+    }
+
+    #[test]
+    #[cfg_attr(target_family = "wasm", ignore = "there are no threads")]
+    fn a_pool_without_memory_for_its_first_does_not_wait_for_ever() {
+        assert!(in_a_minute(|| Pool::<u8>::of(Vec::new()).wait(|| None).is_none()));
+    }
+
+    #[test]
+    #[cfg_attr(target_family = "wasm", ignore = "there are no threads")]
+    fn a_pool_without_memory_for_a_second_hands_out_the_first_one_by_one() {
+        let pool = Pool::of(alloc::vec![0]);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..100).for_each(|_| *pool.wait(|| None).unwrap().get() += 1));
+            }
+        });
+        assert_eq!(pool.into_idle(), [400]);
+    }
+
+    #[test]
+    #[cfg_attr(target_family = "wasm", ignore = "there are no threads")]
+    fn what_a_thread_had_when_it_panicked_is_idle_again() {
+        let pool = Pool::of(alloc::vec![1]);
+        let panicking = std::panic::AssertUnwindSafe(|| {
+            let mut one = pool.wait(|| None).unwrap();
+            *one.get() = 2;
+            panic!("on purpose");
+        });
+        assert!(std::panic::catch_unwind(panicking).is_err());
+        assert_eq!(*pool.wait(|| None).unwrap().get(), 2);
+    }
+
+    #[test]
+    #[cfg(feature = "internals")]
+    #[cfg_attr(target_family = "wasm", ignore = "there are no threads")]
+    fn threads_without_memory_to_gather_in_insert_all_the_same() {
+        use crate::paths::Switches;
+        const REFUSED: Switches = Switches {
+            prefetch_from_bytes: None,
+            gather_from_bytes: Some(0),
+            region_shift: Some(7),
+            // More than half of all addresses: no allocator grants that.
+            gather_bytes: Some(usize::MAX),
+            run_keys: Some(50),
+            shard_bits: None,
+            sample_words: None,
+            portable: false,
+        };
+        let digests: Vec<Digest> = (0..2000u64).map(|key| Hashing::default().digest_of(key)).collect();
+        let mut spec = Spec::sized(2000, 0.01);
+        let mut alone = Bloom::from_spec(&spec).unwrap();
+        alone.put_all(&digests, copy, |_| {});
+        spec.paths = Paths::of(&REFUSED);
+        let shared = ScatteredBloom::of(Bloom::from_spec(&spec).unwrap());
+        assert!(Scatter::new(spec.paths, shared.filter.size.bits).is_none());
+        let shared = in_a_minute(move || {
+            digests.chunks(100).for_each(|digests| shared.insert_batch(digests));
+            shared.joined()
+        });
+        assert!(shared == alone && shared.inserted == Some(2000) && shared.ones() == alone.ones());
     }
 }

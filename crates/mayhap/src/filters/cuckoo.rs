@@ -61,7 +61,7 @@ use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::math;
 use crate::narrow::{index, small_len};
 use crate::paths::Paths;
-use crate::probing::{Probing, reduce};
+use crate::probing::{PHI, Probing, reduce};
 use crate::spec::{CuckooSize, Layout, MAX_BITS, Plan, Spec, cuckoo_widths};
 use crate::traits::{Count, Filter, Insert, Insertion, Merge, Removal, Remove};
 use crate::wire::{Fields, Frame, Summing, Writer};
@@ -109,9 +109,6 @@ const PREFETCH_FROM_BYTES: usize = 128 * 1024;
 
 /// Keys that are hashed before a refused insert is noticed.
 const STRETCH: usize = 4096;
-
-/// 2^64 divided by the golden ratio, odd.
-const PHI: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// From the first half of a digest to two buckets and a fingerprint: arithmetic without memory.
 #[derive(Clone, Copy, Debug)]

@@ -56,7 +56,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::batch::{BATCH, copy, pipeline};
-use crate::bits::{BucketsMut, BucketsRef, Bytes, CellShape, CountedBuckets, FourPlaces, Words, words_for};
+use crate::bits::{BucketsMut, BucketsRef, Bytes, CountedBuckets, Words, words_for};
+use crate::cell_lanes::{CellShape, FourPlaces};
 use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
 use crate::family::{
     self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report, Slots,

@@ -68,7 +68,7 @@ use crate::math;
 use crate::narrow::{index, low_u8, low_u64};
 use crate::paths::Paths;
 use crate::probing::Probing;
-use crate::simd::{Ranks, Work, with_ranks};
+use crate::raw::simd::{Ranks, Work, with_ranks};
 use crate::spec::{
     EXPANDING_CAPACITY, EXPANDING_DOUBLINGS, EXPANDING_MOST_DOUBLINGS, EXPANDING_WIDTHS, ExpandingSize,
     MAX_BITS, Plan, Spec,

@@ -22,3 +22,6 @@ pub mod spectral;
 pub mod table;
 pub mod universe;
 pub mod windowed;
+
+/// The id of the family `roaring`, also where the library was built without it.
+pub(crate) const ROARING: u16 = 4;

@@ -33,7 +33,7 @@ use crate::wire::{Fields, Frame, Writer};
 
 /// The family `roaring`.
 pub static FAMILY: Family = Family {
-    id: crate::registry::ROARING,
+    id: super::ROARING,
     name: "roaring",
     summary: "no errors: compressed bitmap for integers that are far apart",
     can: Capabilities {

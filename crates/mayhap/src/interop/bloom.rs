@@ -18,7 +18,7 @@ use crate::math;
 use crate::narrow::{index, whole};
 use crate::probing::Probing;
 use crate::probing::foreign::ForeignPositions;
-use crate::simd::prefetch;
+use crate::raw::simd::prefetch;
 use crate::spec::MAX_BITS;
 use crate::traits::{Filter, Insert, Insertion, Intersect, Merge};
 use crate::wire::{Fields, Frame, PEER_DATA, Writer};

@@ -248,7 +248,7 @@ impl Format {
     /// [`ConvertError`] if the filter follows another rule.
     pub fn write(&self, filter: &dyn AnyFilter) -> Result<Vec<u8>, ConvertError> {
         let write = self.write.ok_or(ConvertError::ReadOnly { format: self.name })?;
-        write(crate::exceptions::bare(filter)).ok_or(ConvertError::OtherRule {
+        write(crate::family::bare(filter)).ok_or(ConvertError::OtherRule {
             format: self.name,
             family: filter.family().name,
             rule: filter.rule(),

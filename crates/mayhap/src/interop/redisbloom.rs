@@ -37,7 +37,7 @@ use crate::math;
 use crate::narrow::{index, low_u8, small, small_len, whole};
 use crate::probing::Probing;
 use crate::probing::foreign::ForeignPositions;
-use crate::simd::prefetch;
+use crate::raw::simd::prefetch;
 use crate::spec::{MAX_BITS, MAX_CAPACITY, MAX_GROWTH};
 use crate::traits::{Filter, Insert, Insertion, Merge};
 use crate::wire::{Fields, Frame, Writer};

@@ -42,7 +42,7 @@ use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math;
 use crate::narrow::index;
 use crate::probing::Probing;
-use crate::simd::prefetch;
+use crate::raw::simd::prefetch;
 use crate::spec::{MAX_BITS, MAX_CAPACITY};
 use crate::traits::{Count, Filter, Insert, Insertion, Removal, Remove};
 use crate::wire::{Fields, Frame, Writer};

@@ -33,7 +33,7 @@ use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math::{self, BlockShape};
 use crate::narrow::{index, low_u8, whole};
 use crate::probing::Probing;
-use crate::simd::{prefetch, split_mask};
+use crate::raw::simd::{prefetch, split_mask};
 use crate::spec::MIN_FPR;
 use crate::traits::{Filter, Fold, Insert, Insertion, Intersect, Merge};
 use crate::wire::{Fields, Frame, Writer};

@@ -1,10 +1,13 @@
 //! Cells in four buckets, looked at together: a bucket in each lane of a register.
 
-use crate::bits::{CellLanes, FourPlaces};
+use crate::cell_lanes::{CellLanes, FourPlaces};
 use crate::paths::Paths;
+#[cfg(target_arch = "x86_64")]
+use crate::raw::detect;
 
-/// Appends for each key whether a cell of one of its buckets has the remainder that belongs to it. `false`: no
-/// instructions for it, or cells too wide; then nothing was appended.
+/// Writes for each key whether a cell of one of its buckets has the remainder that belongs to it. `any` is the definition;
+/// it is called for buckets near the end of the words. Returns `false` and writes nothing if there are no instructions for it or
+/// the cells are too wide.
 #[inline]
 pub(crate) fn any_of_four(
     paths: Paths,
@@ -12,14 +15,15 @@ pub(crate) fn any_of_four(
     lanes: &CellLanes,
     places: &[FourPlaces],
     hits: &mut [bool],
+    any: impl Fn(&FourPlaces) -> bool,
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if lanes.shape.width() <= WIDEST && paths.may_detect() && super::avx2::is_available() {
+    if lanes.shape.width() <= WIDEST && paths.may_detect() && detect::has_avx2() {
         // SAFETY: the instructions were detected.
-        unsafe { avx2::any_of_four(words, lanes, places, hits) };
+        unsafe { avx2::any_of_four(words, lanes, places, hits, any) };
         return true;
     }
-    let _ = (paths, words, lanes, places, hits);
+    let _ = (paths, words, lanes, places, hits, any);
     false
 }
 
@@ -36,13 +40,19 @@ mod avx2 {
         _mm256_unpackhi_epi64, _mm256_unpacklo_epi64, _mm256_xor_si256,
     };
 
-    use crate::bits::{BucketsRef, CellLanes, FourPlaces};
+    use crate::cell_lanes::{CellLanes, FourPlaces};
 
     #[target_feature(enable = "avx2,bmi1,bmi2")]
-    pub(super) fn any_of_four(words: &[u64], lanes: &CellLanes, places: &[FourPlaces], hits: &mut [bool]) {
+    pub(super) fn any_of_four(
+        words: &[u64],
+        lanes: &CellLanes,
+        places: &[FourPlaces],
+        hits: &mut [bool],
+        any: impl Fn(&FourPlaces) -> bool,
+    ) {
         match lanes.together() {
-            4 => any_of_each::<4>(words, lanes, places, hits),
-            _ => any_of_each::<2>(words, lanes, places, hits),
+            4 => any_of_each::<4>(words, lanes, places, hits, any),
+            _ => any_of_each::<2>(words, lanes, places, hits, any),
         }
     }
 
@@ -53,6 +63,7 @@ mod avx2 {
         lanes: &CellLanes,
         places: &[FourPlaces],
         hits: &mut [bool],
+        any: impl Fn(&FourPlaces) -> bool,
     ) {
         let width = u64::from(lanes.shape.width());
         let last_load = (4 / TOGETHER - 1) * TOGETHER * width / 4;
@@ -63,17 +74,17 @@ mod avx2 {
             let end = starts[0].max(starts[1]).max(starts[2].max(starts[3]));
             *hit = if end < room {
                 // SAFETY: all four starts are below `room`.
-                unsafe { any::<TOGETHER>(words, lanes, &starts, &places.remainders) }
+                unsafe { any_by_lanes::<TOGETHER>(words, lanes, &starts, &places.remainders) }
             } else {
-                any_at_the_end(words, lanes, places)
+                any_at_the_end(places, &any)
             };
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn any_at_the_end(words: &[u64], lanes: &CellLanes, places: &FourPlaces) -> bool {
-        BucketsRef::new(words, *lanes).any(&places.buckets, &places.remainders)
+    fn any_at_the_end(places: &FourPlaces, any: &impl Fn(&FourPlaces) -> bool) -> bool {
+        any(places)
     }
 
     /// The same as [`CellLanes::matching`], for the same cells of four buckets at a time.
@@ -82,7 +93,7 @@ mod avx2 {
     /// From each of `starts`, which count bytes, 16 more can be read than the bytes before the last load of a bucket.
     #[inline]
     #[target_feature(enable = "avx2,bmi1,bmi2")]
-    unsafe fn any<const TOGETHER: u64>(
+    unsafe fn any_by_lanes<const TOGETHER: u64>(
         words: &[u64],
         lanes: &CellLanes,
         starts: &[u64; 4],

@@ -10,6 +10,8 @@ use crate::hash::Digest;
 use crate::narrow::{index, low_u32};
 use crate::paths::Paths;
 use crate::probing::{Walk, reduce};
+#[cfg(target_arch = "x86_64")]
+use crate::raw::detect;
 
 /// Filters smaller than this are asked and filled without prefetching: each position would cost an instruction more
 /// and a miss of the second-level cache less, which the processor hides by itself.
@@ -265,7 +267,7 @@ pub(crate) fn contains_all<K>(
     }
     let probes = single.probes;
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && bmi2::is_available() {
+    if paths.may_detect() && detect::has_avx2() {
         // SAFETY: the instructions were detected.
         return unsafe { bmi2::ask(words, bits, probes, keys, hash, hits) };
     }
@@ -283,7 +285,7 @@ pub(crate) fn insert_all<K>(
     told: impl FnMut(u32),
 ) {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && bmi2::is_available() {
+    if paths.may_detect() && detect::has_avx2() {
         // SAFETY: the instructions were detected.
         return unsafe { bmi2::put(paths, words, bits, probes, keys, hash, told) };
     }
@@ -305,17 +307,25 @@ pub(crate) struct Single {
 impl Single {
     pub(crate) fn of(probes: u32, paths: Paths) -> Self {
         #[cfg(target_arch = "x86_64")]
-        if paths.may_detect() && bmi2::is_available() {
-            return bmi2::single(probes);
+        if paths.may_detect() && detect::has_avx2() {
+            // SAFETY: the instructions were detected.
+            return unsafe { bmi2::single(probes) };
         }
         let _ = paths;
-        baseline::single(probes)
+        // SAFETY: plain code runs everywhere.
+        unsafe { baseline::single(probes) }
+    }
+
+    /// # Safety
+    /// The machine has the instructions that `contains` was compiled for.
+    const unsafe fn new(contains: Contains, probes: u32) -> Self {
+        Self { contains, probes }
     }
 
     /// Asks for one key.
     #[inline(always)]
     pub(crate) fn contains(&self, words: &[u64], bits: u64, digest: Digest) -> bool {
-        // SAFETY: `of` chose what this machine can run.
+        // SAFETY: promised to `new`.
         unsafe { (self.contains)(words, bits, self.probes, digest) }
     }
 }
@@ -362,10 +372,13 @@ macro_rules! loops {
             super::contains(words, bits, if PROBES == 0 { probes } else { PROBES }, digest)
         }
 
-        pub(super) fn single(probes: u32) -> Single {
+        /// # Safety
+        /// The machine must have the instructions of this module.
+        pub(super) const unsafe fn single(probes: u32) -> Single {
             macro_rules! with {
                 ($probes:literal) => {
-                    Single { contains: contains::<$probes>, probes }
+                    // SAFETY: the caller promises it.
+                    unsafe { Single::new(contains::<$probes>, probes) }
                 };
             }
             match probes {
@@ -397,8 +410,6 @@ mod baseline {
 /// For processors whose multiplication and shifts need no fixed registers.
 #[cfg(target_arch = "x86_64")]
 mod bmi2 {
-    pub(super) use crate::simd::avx2::is_available;
-
     loops!(#[target_feature(enable = "avx2,bmi1,bmi2")]);
 }
 
@@ -453,7 +464,9 @@ mod tests {
                     for (&digest, hit) in asked.iter().zip(hits) {
                         assert_eq!(hit, has(digest));
                         assert_eq!(Single::of(probes, paths).contains(&plain, bits, digest), hit);
-                        assert_eq!(baseline::single(probes).contains(&plain, bits, digest), hit);
+                        // SAFETY: plain code runs everywhere.
+                        let plain_single = unsafe { baseline::single(probes) };
+                        assert_eq!(plain_single.contains(&plain, bits, digest), hit);
                     }
                 }
             }

@@ -2,6 +2,8 @@
 
 use crate::narrow::low_u32;
 use crate::paths::Paths;
+#[cfg(target_arch = "x86_64")]
+use crate::raw::detect;
 
 /// A cache line. Lane `2 i` is the low half of word `i`, lane `2 i + 1` its high half.
 pub(crate) type Line = [u64; 8];
@@ -25,7 +27,7 @@ pub(crate) trait LineWork {
 #[inline(always)]
 pub(crate) fn with_lines<W: LineWork>(paths: Paths, work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && super::avx2::is_available() {
+    if paths.may_detect() && detect::has_avx2() {
         // SAFETY: the instructions were detected.
         return unsafe { avx2::run(work) };
     }

@@ -1,22 +1,12 @@
 //! Where the keys of a binary fuse filter lie: arithmetic without memory, for one key and for many at a time.
 
-#[cfg(target_arch = "x86_64")]
-use super::avx2;
 use crate::batch::BATCH;
-use crate::narrow::{index, low_u64, small_len};
+use crate::narrow::{index, small_len};
 use crate::paths::Paths;
-use crate::probing::reduce;
+use crate::probing::{folded, reduce};
+#[cfg(target_arch = "x86_64")]
+use crate::raw::{detect, xxh3};
 use crate::shards::shard_of;
-
-/// 2^64 divided by the golden ratio, odd.
-pub(crate) const PHI: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// Both halves of the product with a constant, folded: all bits of the result depend on many of `word`.
-#[inline(always)]
-pub(crate) const fn folded(word: u64) -> u64 {
-    let product = word as u128 * PHI as u128;
-    low_u64(product) ^ (product >> 64) as u64
-}
 
 /// The fingerprint is made of the whole hash; the caller takes as many of the lowest bits as it has.
 #[inline(always)]
@@ -89,7 +79,7 @@ pub(crate) fn place_all<const WAYS: usize>(
     to: &mut Places<WAYS>,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if short && paths.may_detect() && avx2::is_available() {
+    if short && paths.may_detect() && detect::has_avx2() {
         // SAFETY: the instructions were detected.
         return unsafe { avx2_place_all(shards, bits, (halves, count), to) };
     }
@@ -157,7 +147,7 @@ fn avx2_place_all<const WAYS: usize>(
         };
         // SAFETY: four words are read.
         let words = unsafe { _mm256_loadu_si256(four.as_ptr().cast()) };
-        let (low, high) = avx2::wide_products(_mm256_xor_si256(words, seeds), PHI);
+        let (low, high) = xxh3::avx2::wide_products(_mm256_xor_si256(words, seeds), crate::probing::PHI);
         let hashes = _mm256_xor_si256(low, high);
         // The highest 64 of the 96 bits of the product, in two steps: the first places are fewer than 2^32.
         let scaled = _mm256_sll_epi64(words, _mm_cvtsi32_si128(bits.cast_signed()));

@@ -1,6 +1,8 @@
 //! Counting and finding the set bits of words, by the machine's own instructions where it has them.
 
 use crate::paths::Paths;
+#[cfg(target_arch = "x86_64")]
+use crate::raw::detect;
 
 /// What is done with the bits of a word.
 pub(crate) trait Ranks: Copy {
@@ -28,7 +30,7 @@ pub(crate) trait Work {
 #[inline(always)]
 pub(crate) fn with_ranks<W: Work>(paths: Paths, work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && bmi2::is_available() {
+    if paths.may_detect() && detect::has_bmi2_and_popcnt() {
         // SAFETY: the instructions were detected.
         return unsafe { bmi2::run(work) };
     }
@@ -81,16 +83,6 @@ mod bmi2 {
     use core::arch::x86_64::{_bzhi_u64, _pdep_u64};
 
     use super::{Ranks, Work};
-
-    #[inline(always)]
-    pub(super) fn is_available() -> bool {
-        #[cfg(feature = "std")]
-        return std::arch::is_x86_feature_detected!("bmi2")
-            && std::arch::is_x86_feature_detected!("bmi1")
-            && std::arch::is_x86_feature_detected!("popcnt");
-        #[cfg(not(feature = "std"))]
-        return cfg!(all(target_feature = "bmi2", target_feature = "bmi1", target_feature = "popcnt"));
-    }
 
     #[target_feature(enable = "bmi1,bmi2,popcnt")]
     pub(super) fn run<W: Work>(work: W) -> W::Output {

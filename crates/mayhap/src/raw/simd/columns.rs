@@ -1,6 +1,8 @@
 //! Which of the slots that a row picks are set, column by column: an even or an odd number of them.
 
 use crate::paths::Paths;
+#[cfg(target_arch = "x86_64")]
+use crate::raw::detect;
 
 /// Looks at several columns at a time, with whatever instructions there are.
 pub(crate) trait Parities: Copy {
@@ -27,7 +29,7 @@ pub(crate) trait ColumnWork {
 #[inline(always)]
 pub(crate) fn with_parities<W: ColumnWork>(paths: Paths, work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && vectors::is_available() {
+    if paths.may_detect() && detect::has_avx2_and_popcnt() {
         // SAFETY: the instructions were detected.
         return unsafe { vectors::run(work) };
     }
@@ -53,22 +55,6 @@ mod vectors {
     use core::arch::x86_64::*;
 
     use super::{AT_ONCE, ColumnWork, Parities};
-
-    #[inline(always)]
-    pub(super) fn is_available() -> bool {
-        #[cfg(feature = "std")]
-        return std::arch::is_x86_feature_detected!("avx2")
-            && std::arch::is_x86_feature_detected!("bmi2")
-            && std::arch::is_x86_feature_detected!("bmi1")
-            && std::arch::is_x86_feature_detected!("popcnt");
-        #[cfg(not(feature = "std"))]
-        return cfg!(all(
-            target_feature = "avx2",
-            target_feature = "bmi2",
-            target_feature = "bmi1",
-            target_feature = "popcnt"
-        ));
-    }
 
     #[target_feature(enable = "avx2,bmi1,bmi2,popcnt")]
     pub(super) fn run<W: ColumnWork>(work: W) -> W::Output {

@@ -1,8 +1,7 @@
-//! What needs a machine's own instructions, or raw memory. The only folder of the library that may be unsafe.
+//! The loops over keys, lines and buckets that are worth a machine's own instructions.
 //!
 //! [`portable`] is the definition; every other file of instructions implements the same operations for one
 //! instruction set. The choice is made once per batch, and once per filter for single keys.
-#![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -10,7 +9,6 @@ mod blocks;
 mod cells;
 mod columns;
 mod lines;
-mod memory;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 mod portable;
@@ -22,17 +20,12 @@ pub(crate) use blocks::{Part, Single, place};
 pub(crate) use cells::any_of_four;
 pub(crate) use columns::{ColumnWork, Parities, with_parities};
 pub(crate) use lines::{Compare, Line, LineWork, with_lines};
-#[cfg(feature = "std")]
-pub(crate) use memory::MemoryPart;
-#[doc(hidden)]
-#[cfg(feature = "internals")]
-pub use memory::mapped_bytes;
-pub(crate) use memory::{AtomicMemory, Memory};
 pub(crate) use portable::{line_mask, split_mask};
 pub(crate) use ranks::{Ranks, Work, with_ranks};
-pub(crate) use segments::{PHI, Places, Shard, folded, place_all};
+pub(crate) use segments::{Places, Shard, place_all};
 
-use crate::hash::{Digest, xxh3_of_word};
+#[cfg(target_arch = "x86_64")]
+use super::detect;
 use crate::math::BlockShape;
 use crate::paths::Paths;
 
@@ -58,30 +51,6 @@ pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
     let _ = (slice, index);
 }
 
-/// The digests of as many integers as there is room for.
-#[inline]
-pub(crate) fn xxh3_digests(words: &[u64], seed: u64, digests: &mut [Digest]) {
-    let flip = xxh3_of_word::flip(seed);
-    #[cfg(target_arch = "x86_64")]
-    if avx2::is_available() {
-        // SAFETY: the instructions were detected.
-        return unsafe { avx2::xxh3_digests(words, flip, digests) };
-    }
-    digests.iter_mut().zip(words).for_each(|(digest, &word)| *digest = xxh3_of_word::digest(word, flip));
-}
-
-/// The first halves of those digests.
-#[inline]
-pub(crate) fn xxh3_halves(words: &[u64], seed: u64, halves: &mut [u64]) {
-    let flip = xxh3_of_word::flip(seed);
-    #[cfg(target_arch = "x86_64")]
-    if avx2::is_available() {
-        // SAFETY: the instructions were detected.
-        return unsafe { avx2::xxh3_halves(words, flip, halves) };
-    }
-    halves.iter_mut().zip(words).for_each(|(half, &word)| *half = xxh3_of_word::digest(word, flip).a);
-}
-
 /// Asks for many keys by the first halves of their digests; writes one answer each, whatever was there before.
 #[inline(always)]
 pub(crate) fn contains_all<K>(
@@ -93,7 +62,7 @@ pub(crate) fn contains_all<K>(
     hits: &mut [bool],
 ) {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && avx2::is_available() {
+    if paths.may_detect() && detect::has_avx2() {
         // SAFETY: the instructions were detected.
         return unsafe { avx2::contains_all(paths, words, shape, keys, hash, hits) };
     }
@@ -116,7 +85,7 @@ pub(crate) fn insert_all<K>(
     told: impl FnMut(bool),
 ) {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && avx2::is_available() {
+    if paths.may_detect() && detect::has_avx2() {
         // SAFETY: the instructions were detected.
         return unsafe { avx2::insert_all(paths, words, part, shape, keys, hash, told) };
     }
@@ -130,7 +99,7 @@ pub(crate) fn insert_all<K>(
 /// What is done with single keys in blocks of a shape.
 pub(crate) fn single(paths: Paths, shape: BlockShape) -> Single {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && avx2::is_available() {
+    if paths.may_detect() && detect::has_avx2() {
         // SAFETY: the instructions were detected.
         return unsafe { avx2::single(shape) };
     }
