@@ -14,7 +14,7 @@ pub(crate) fn any_of_four(
     hits: &mut [bool],
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if lanes.shape.width() <= WIDEST && paths.may_detect() && super::avx2::is_available() {
+    if lanes.shape.width() <= WIDEST && paths.takes(super::avx2::is_available) {
         // SAFETY: the instructions were detected.
         unsafe { avx2::any_of_four(words, lanes, places, hits) };
         return true;

@@ -27,7 +27,7 @@ pub(crate) trait ColumnWork {
 #[inline(always)]
 pub(crate) fn with_parities<W: ColumnWork>(paths: Paths, work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && vectors::is_available() {
+    if paths.takes(vectors::is_available) {
         // SAFETY: the instructions were detected.
         return unsafe { vectors::run(work) };
     }

@@ -25,7 +25,7 @@ pub(crate) trait LineWork {
 #[inline(always)]
 pub(crate) fn with_lines<W: LineWork>(paths: Paths, work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && super::avx2::is_available() {
+    if paths.takes(super::avx2::is_available) {
         // SAFETY: the instructions were detected.
         return unsafe { avx2::run(work) };
     }

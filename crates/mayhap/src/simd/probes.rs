@@ -265,7 +265,7 @@ pub(crate) fn contains_all<K>(
     }
     let probes = single.probes;
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && bmi2::is_available() {
+    if paths.takes(bmi2::is_available) {
         // SAFETY: the instructions were detected.
         return unsafe { bmi2::ask(words, bits, probes, keys, hash, hits) };
     }
@@ -283,7 +283,7 @@ pub(crate) fn insert_all<K>(
     told: impl FnMut(u32),
 ) {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && bmi2::is_available() {
+    if paths.takes(bmi2::is_available) {
         // SAFETY: the instructions were detected.
         return unsafe { bmi2::put(paths, words, bits, probes, keys, hash, told) };
     }
@@ -305,7 +305,7 @@ pub(crate) struct Single {
 impl Single {
     pub(crate) fn of(probes: u32, paths: Paths) -> Self {
         #[cfg(target_arch = "x86_64")]
-        if paths.may_detect() && bmi2::is_available() {
+        if paths.takes(bmi2::is_available) {
             return bmi2::single(probes);
         }
         let _ = paths;

@@ -28,7 +28,7 @@ pub(crate) trait Work {
 #[inline(always)]
 pub(crate) fn with_ranks<W: Work>(paths: Paths, work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && bmi2::is_available() {
+    if paths.takes(bmi2::is_available) {
         // SAFETY: the instructions were detected.
         return unsafe { bmi2::run(work) };
     }

@@ -89,7 +89,7 @@ pub(crate) fn place_all<const WAYS: usize>(
     to: &mut Places<WAYS>,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if short && paths.may_detect() && avx2::is_available() {
+    if short && paths.takes(avx2::is_available) {
         // SAFETY: the instructions were detected.
         return unsafe { avx2_place_all(shards, bits, (halves, count), to) };
     }
