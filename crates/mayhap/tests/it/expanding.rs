@@ -9,7 +9,7 @@ use mayhap::spec::EXPANDING_DOUBLINGS;
 use mayhap::wire::{Frame, Verify};
 use mayhap::{
     AnyFilter, DecodeError, Digest, Error, Expanding, Filter, Full, Hashing, Insert, Insertion, Limit,
-    Mismatch, Removal, Spec, SpecError, math, registry,
+    Removal, Spec, SpecError, math, registry,
 };
 use mayhap_eval::{ABSENT, Random};
 use proptest::prelude::*;
@@ -302,23 +302,6 @@ fn filters_of_different_sizes_merge() {
     small.merge(&large).unwrap();
     assert_holds(&both, 0..220);
     assert!(small == both && small.doublings().made == 1 && both.doublings().made == 0);
-}
-
-#[test]
-fn filters_that_differ_do_not_merge() {
-    let mut ours = Expanding::with_slots(128, 10).unwrap();
-    ours.insert("a").unwrap();
-    let before = ours.clone();
-    let slots = Mismatch::Slots { ours: 128, theirs: 192 };
-    assert_eq!(ours.merge(&Expanding::with_slots(192, 10).unwrap()), Err(slots));
-    assert_eq!(
-        slots.to_string(),
-        "numbers of slots differ: 128 and 192, and neither is the other doubled; build both with the same -n, or both \
-         without"
-    );
-    let bits = Mismatch::Fingerprints { ours: 10, theirs: 11 };
-    assert_eq!(ours.merge(&Expanding::with_slots(128, 11).unwrap()), Err(bits));
-    assert!(ours == before);
 }
 
 #[test]

@@ -1,10 +1,8 @@
-//! The family `spectral`: what is its own beside the experiments, a model, and files that somebody made up.
+//! The family `spectral`: what is its own beside the experiments, and files that somebody made up.
 //!
 //! The experiments have fixed seeds and enough runs that the mean share of wrong estimates has a standard deviation of
 //! 5% of itself at most. They pass within 15% of the expected values, and minimum selection within 8% of the rate of
 //! false positives.
-
-use std::collections::HashMap;
 
 use mayhap::bits::Width;
 use mayhap::{
@@ -12,7 +10,6 @@ use mayhap::{
     Removal, Remove, Secret, Spec, Spectral, combine, open,
 };
 use mayhap_eval::{ABSENT, Zipf};
-use proptest::prelude::*;
 
 use CountingRule::{MinimalIncrease, MinimumSelection, RecurringMinimum};
 
@@ -151,26 +148,6 @@ fn each_rule_offers_what_it_can_and_no_more() {
 }
 
 #[test]
-fn filters_that_differ_do_not_merge() {
-    let ours = filled(&sized(1000, 5, MinimumSelection, None), 0..100);
-    let seeded = sized(1000, 5, MinimumSelection, None).with_hashing(Hashing::Xxh3 { seed: 1 });
-    for (theirs, mismatch) in [
-        (
-            sized(1000, 5, MinimalIncrease, None),
-            Mismatch::CountingRule { ours: "minimum-selection", theirs: "minimal-increase" },
-        ),
-        (sized(1000, 5, MinimumSelection, Some(8)), Mismatch::CounterBits { ours: None, theirs: Some(8) }),
-        (sized(1001, 5, MinimumSelection, None), Mismatch::Bits { ours: 4000, theirs: 4004 }),
-        (sized(1000, 6, MinimumSelection, None), Mismatch::Probes { ours: 5, theirs: 6 }),
-        (seeded, Mismatch::Seed { ours: 0, theirs: 1 }),
-    ] {
-        let mut merged = ours.clone();
-        assert_eq!(merged.merge(&filled(&theirs, 0..100)), Err(mismatch));
-        assert!(merged.to_bytes() == ours.to_bytes());
-    }
-}
-
-#[test]
 fn merging_adds_and_by_minimal_increase_says_that_it_is_worse() {
     let stream: Vec<u64> = Zipf::new(4, 1000, 1.0).take(40_000).collect();
     let (left, right) = stream.split_at(20_000);
@@ -255,7 +232,7 @@ fn so_many_times_at_once_are_as_one_after_the_other() {
     }
 }
 
-// Many keys at once, and a model.
+// Many keys at once.
 
 #[test]
 fn many_keys_at_once_are_as_one_by_one() {
@@ -275,98 +252,6 @@ fn many_keys_at_once_are_as_one_by_one() {
                     many::equal_single(&empty, &texts, &["a", "b"]);
                 }
             }
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-enum Operation {
-    Insert(u64, u64),
-    Remove(u64),
-    Merge(Vec<u64>),
-    SaveAndOpen,
-}
-
-fn operations() -> impl Strategy<Value = Vec<Operation>> {
-    let operation = prop_oneof![
-        40 => (0..200u64, 1..4u64).prop_map(|(key, times)| Operation::Insert(key, times)),
-        5 => (0..5u64, 1..100u64).prop_map(|(key, times)| Operation::Insert(key, times)),
-        40 => (0..200u64).prop_map(Operation::Remove),
-        2 => prop::collection::vec(0..200u64, 0..60).prop_map(Operation::Merge),
-        4 => Just(Operation::SaveAndOpen),
-    ];
-    prop::collection::vec(operation, 1..500)
-}
-
-proptest! {
-    #![proptest_config(crate::seeds::config(200))]
-
-    /// From empty to far more keys than it was made for, while every remove is of a key that is in.
-    #[test]
-    fn it_agrees_with_an_exact_multiset(
-        operations in operations(),
-        rule in prop::sample::select(CountingRule::ALL.to_vec()),
-        counter_bits in prop_oneof![2 => Just(None), 3 => (4u32..=32).prop_map(Some)],
-        cells in 1u64..1500,
-        probes in 1u32..=20,
-    ) {
-        let spec = sized(cells, probes, rule, counter_bits).with_capacity(50);
-        let mut filter = Spectral::from_spec(&spec).unwrap();
-        let mut model: HashMap<u64, u64> = HashMap::new();
-        let (mut calls, mut known) = (0, true);
-        for operation in operations {
-            match operation {
-                Operation::Insert(key, times) => {
-                    let outcome = filter.insert_times(key, times);
-                    prop_assert!(outcome == Insertion::Perhaps || !model.contains_key(&key));
-                    *model.entry(key).or_insert(0) += times;
-                    calls += times;
-                }
-                Operation::Remove(key) if rule != MinimalIncrease => {
-                    if let Some(times) = model.get_mut(&key) {
-                        prop_assert!(filter.remove(key) != Ok(Removal::Absent));
-                        *times -= 1;
-                        model.retain(|_, times| *times > 0);
-                    } else if !filter.contains(key) {
-                        let before = filter.clone();
-                        prop_assert!(filter.remove(key) == Ok(Removal::Absent) && filter == before);
-                    }
-                }
-                Operation::Remove(key) => prop_assert!(filter.remove(key).is_err()),
-                Operation::Merge(keys) => {
-                    let other = filled(&spec, keys.iter().copied());
-                    if filter.merge(&other).is_ok() {
-                        keys.iter().for_each(|&key| *model.entry(key).or_insert(0) += 1);
-                        known = false;
-                    }
-                }
-                Operation::SaveAndOpen => {
-                    let again = Spectral::from_bytes(&filter.to_bytes()).unwrap();
-                    prop_assert!(again == filter && again.report() == filter.report());
-                    prop_assert_eq!(again.counters(), filter.counters());
-                    filter = again;
-                }
-            }
-        }
-        for key in 0..200u64 {
-            let times = model.get(&key).copied().unwrap_or(0);
-            prop_assert!(filter.contains(key) || times == 0, "{key} is in and was denied");
-            prop_assert!(filter.contains(key) == (filter.count(key) > 0));
-            // By recurring minimum an estimate may be too low.
-            if rule != RecurringMinimum {
-                prop_assert!(filter.count(key) >= times.min(filter.ceiling()), "{key} is in {times} times");
-            }
-        }
-        prop_assert_eq!(filter.inserted(), known.then_some(calls));
-        let occupied = (0..cells).filter(|&place| filter.counter(place).unwrap() > 0).count();
-        prop_assert_eq!(filter.fill(), occupied as f64 / cells as f64);
-        if rule != RecurringMinimum && counter_bits.is_some() {
-            let at_top = (0..cells).filter(|&place| filter.counter(place) == Some(filter.ceiling())).count();
-            prop_assert_eq!(filter.saturated(), at_top as u64);
-        }
-        if rule != RecurringMinimum && counter_bits.is_none() {
-            let above = (0..cells).filter(|&place| filter.counter(place).unwrap() > 15).count();
-            prop_assert_eq!(filter.overflowed(), above as u64);
         }
     }
 }
