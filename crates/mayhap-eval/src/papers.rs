@@ -166,6 +166,11 @@ fn denied(filter: &dyn Filter, seed: u64, indexes: Range<u64>) -> u64 {
     asked.trials - asked.hits
 }
 
+/// The same rate beside what the filter reports, which knows its own bits: only the count may differ.
+fn as_reported(experiment: &'static str, what: &str, fpr: f64, counted: Proportion) -> Finding {
+    Finding::rate(experiment, format!("{what}, as the filter reports"), fpr, 0.0, counted)
+}
+
 /// Every filter's first promise.
 fn none_denied(experiment: &'static str, denied: u64) -> Finding {
     Finding::exactly(experiment, "keys that are in, and denied", 0.0, denied as f64)

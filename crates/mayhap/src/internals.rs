@@ -3,6 +3,8 @@
 
 pub use crate::math::whole_numbers::{divisors, prime_factors};
 pub use crate::paths::{Paths, Switches};
+#[cfg(feature = "std")]
+pub use crate::paths::{Taken, taken};
 pub use crate::raw::memory::mapped_bytes;
 use crate::spec::Spec;
 

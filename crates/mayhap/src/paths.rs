@@ -73,7 +73,10 @@ impl Paths {
     /// Whether storage of `bytes` bytes is prefetched, if usually that begins with `usual` bytes.
     #[inline(always)]
     pub(crate) fn is_far(self, bytes: usize, usual: usize) -> bool {
-        bytes >= self.prefetch_from_bytes(usual)
+        let is_far = bytes >= self.prefetch_from_bytes(usual);
+        #[cfg(all(feature = "internals", feature = "std"))]
+        note(|taken| taken.far += u64::from(is_far));
+        is_far
     }
 
     /// From how many bytes on storage is filled region by region.
@@ -91,6 +94,8 @@ impl Paths {
     /// The memory in which positions wait for their region, in bytes.
     #[inline(always)]
     pub(crate) fn gather_bytes(self, usual: usize) -> usize {
+        #[cfg(all(feature = "internals", feature = "std"))]
+        note(|taken| taken.gathered += 1);
         switch!(self, gather_bytes, usual)
     }
 
@@ -113,13 +118,50 @@ impl Paths {
         switch!(self, sample_words, usual)
     }
 
-    /// Whether instructions may be used that not every machine has.
+    /// Whether a kernel is taken whose instructions not every machine has: this one has them, and no test rules them out.
     #[cfg_attr(not(any(target_arch = "x86_64", target_arch = "aarch64")), allow(dead_code))]
     #[inline(always)]
-    pub(crate) fn may_detect(self) -> bool {
+    pub(crate) fn takes(self, is_available: impl FnOnce() -> bool) -> bool {
         #[cfg(feature = "internals")]
-        return !self.switches.is_some_and(|switches| switches.portable);
-        #[cfg(not(feature = "internals"))]
-        true
+        let is_available = || !self.switches.is_some_and(|switches| switches.portable) && is_available();
+        let takes = is_available();
+        #[cfg(all(feature = "internals", feature = "std"))]
+        note(|taken| if takes { taken.kernels += 1 } else { taken.portable += 1 });
+        takes
     }
+}
+
+/// How often this thread took which loops.
+#[cfg(all(feature = "internals", feature = "std"))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Kernels with instructions that were detected.
+    pub kernels: u64,
+    /// Portable loops, where there is a kernel for other machines or another test.
+    pub portable: u64,
+    /// Loops that prefetch.
+    pub far: u64,
+    /// Loops that gather keys by region.
+    pub gathered: u64,
+}
+
+#[cfg(all(feature = "internals", feature = "std"))]
+std::thread_local! {
+    static TAKEN: core::cell::Cell<Taken> = const {
+        core::cell::Cell::new(Taken { kernels: 0, portable: 0, far: 0, gathered: 0 })
+    };
+}
+
+#[cfg(all(feature = "internals", feature = "std"))]
+fn note(change: impl FnOnce(&mut Taken)) {
+    let mut taken = TAKEN.get();
+    change(&mut taken);
+    TAKEN.set(taken);
+}
+
+/// What this thread took since the last call.
+#[cfg(all(feature = "internals", feature = "std"))]
+#[must_use]
+pub fn taken() -> Taken {
+    TAKEN.take()
 }

@@ -162,17 +162,23 @@ fn the_command_of_the_advice_builds_what_was_advised() {
 fn needs_that_nothing_meets_are_refused_with_the_reason() {
     let folder = Folder::new();
     for (needs, said) in [
-        ("-n 1000 --static --removable", ""),
-        ("--static", ""),
-        ("-n 100M --memory 1KiB", ""),
-        ("-n 10 --integers 5", ""),
+        (
+            "-n 1000 --static --removable",
+            "a set that stays as it is and removing keys were asked for, and no family does both",
+        ),
+        (
+            "--static",
+            "the number of keys is not known, and a set that stays as it is cannot be sized without it; count them",
+        ),
+        ("-n 100M --memory 1KiB", "1024 bytes are too few for the family bloom, which takes 119813230"),
+        ("-n 10 --integers 5", "10 different integers below 5 were asked for, and there are only 5"),
     ] {
         let done = folder.mayhap(&format!("advise {needs}")).run().ends(2).prints("");
         assert_eq!(done.err.lines().count(), 1, "{needs}: {}", done.err);
         done.says(said);
     }
-    folder.mayhap("advise -n 10 --fastest --smallest").run().ends(2);
-    folder.mayhap("advise -n 10 --about 10").run().ends(2);
+    folder.mayhap("advise -n 10 --fastest --smallest").run().ends(2).says("cannot be used with");
+    folder.mayhap("advise -n 10 --about 10").run().ends(2).says("cannot be used with");
 }
 
 #[test]

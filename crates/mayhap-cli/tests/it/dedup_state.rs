@@ -678,7 +678,8 @@ fn a_signal_that_the_caller_ignores_is_ignored_and_a_second_one_ends_it() {
     // Nobody reads what it prints, so that it cannot end by itself.
     folder.write("many", lines("a line that takes some room ", 200_000));
     let mut child = folder.mayhap("dedup --state s many").start();
-    let ended = (0..1000).any(|_| {
+    // Up to two minutes: a deadline for a program that hangs.
+    let ended = (0..12_000).any(|_| {
         let _ = kill_process(Pid::from_child(&child), Signal::TERM);
         std::thread::sleep(std::time::Duration::from_millis(10));
         child.try_wait().unwrap().is_some()

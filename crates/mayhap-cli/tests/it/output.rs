@@ -12,13 +12,15 @@ mod terminal {
     use std::io::Read;
     use std::os::fd::OwnedFd;
     use std::os::unix::ffi::OsStrExt;
+    use std::sync::{Arc, Mutex};
     use std::thread::JoinHandle;
 
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
     pub(crate) struct Terminal {
         device: File,
-        shown: JoinHandle<Vec<u8>>,
+        shown: Arc<Mutex<Vec<u8>>>,
+        reader: JoinHandle<()>,
     }
 
     impl Terminal {
@@ -29,42 +31,64 @@ mod terminal {
             let name = ptsname(&ours, Vec::new()).expect("a terminal");
             let name = std::ffi::OsStr::from_bytes(name.to_bytes());
             let device = File::options().read(true).write(true).open(name).expect("a terminal");
-            Self { device, shown: std::thread::spawn(|| all_of(ours)) }
+            let shown = Arc::default();
+            let reader = std::thread::spawn({
+                let shown = Arc::clone(&shown);
+                move || read_all(ours, &shown)
+            });
+            Self { device, shown, reader }
         }
 
         pub(crate) fn device(&self) -> File {
             self.device.try_clone().expect("a terminal")
         }
 
+        /// Whether it has shown this so far.
+        pub(crate) fn has_shown(&self, part: &str) -> bool {
+            let shown = self.shown.lock().expect("a reader");
+            shown.windows(part.len()).any(|window| window == part.as_bytes())
+        }
+
         /// What it has shown, with the line ends that programs wrote. The programs must have ended.
         pub(crate) fn shown(self) -> String {
             drop(self.device);
-            let shown = self.shown.join().expect("a reader");
+            self.reader.join().expect("a reader");
+            let shown = std::mem::take(&mut *self.shown.lock().expect("a reader"));
             String::from_utf8(shown).expect("text").replace("\r\n", "\n")
         }
     }
 
-    fn all_of(ours: OwnedFd) -> Vec<u8> {
-        let (mut ours, mut bytes, mut piece) = (File::from(ours), Vec::new(), [0; 4096]);
+    fn read_all(ours: OwnedFd, shown: &Mutex<Vec<u8>>) {
+        let (mut ours, mut piece) = (File::from(ours), [0; 4096]);
         // It ends with an error, when nobody has it open any more.
         while let Ok(read @ 1..) = ours.read(&mut piece) {
-            bytes.extend_from_slice(&piece[..read]);
+            shown.lock().expect("a reader").extend_from_slice(&piece[..read]);
         }
-        bytes
     }
 }
 
-/// Writes lines to a program, slowly enough that progress is due.
+/// Writes five lines to a program, slowly enough that progress is due; then one of them again until the terminal shows what
+/// is expected, if something is. Says whether the program succeeded.
 #[cfg(unix)]
-fn feed_slowly(mut child: std::process::Child) {
+fn feed_slowly(
+    mut child: std::process::Child,
+    terminal: &terminal::Terminal,
+    expected: Option<&str>,
+) -> bool {
     use std::io::Write;
     let mut input = child.stdin.take().unwrap();
     for number in 0..5 {
         writeln!(input, "line-{number}").unwrap();
         std::thread::sleep(std::time::Duration::from_millis(600));
     }
+    let started = std::time::Instant::now();
+    while expected.is_some_and(|expected| !terminal.has_shown(expected)) {
+        assert!(started.elapsed() < runner::PATIENCE, "{expected:?} is not shown");
+        writeln!(input, "line-0").unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
     drop(input);
-    assert!(runner::wait(&mut child, "a program on a terminal").success());
+    runner::wait(&mut child, "a program on a terminal").success()
 }
 
 /// Each record once left a status line behind.
@@ -79,7 +103,7 @@ fn no_progress_is_drawn_among_records_on_a_terminal() {
             scope.spawn(move || {
                 let terminal = terminal::Terminal::new();
                 let call = folder.mayhap(command).output(terminal.device()).errors(terminal.device());
-                feed_slowly(call.start());
+                assert!(feed_slowly(call.start(), &terminal, None), "{command}");
                 assert_eq!(terminal.shown(), lines("line-", 5), "{command}");
             });
         }
@@ -92,7 +116,7 @@ fn progress_that_is_asked_for_comes_in_lines_of_its_own_among_records() {
     let folder = Folder::new();
     let terminal = terminal::Terminal::new();
     let call = folder.mayhap("dedup --progress").output(terminal.device()).errors(terminal.device());
-    feed_slowly(call.start());
+    assert!(feed_slowly(call.start(), &terminal, Some("mayhap: deduplicating: ")));
     let shown = terminal.shown();
     let (progress, records): (Vec<&str>, Vec<&str>) =
         shown.lines().partition(|line| line.starts_with("mayhap: deduplicating: ") && line.ends_with("/s"));
@@ -108,16 +132,8 @@ fn a_bar_is_drawn_on_a_terminal_where_no_records_go() {
     for command in ["build -o f", "check -c g"] {
         let terminal = terminal::Terminal::new();
         let call = folder.mayhap(command).output(terminal.device()).errors(terminal.device());
-        let mut child = call.start();
-        let mut input = child.stdin.take().unwrap();
-        for _ in 0..5 {
-            std::io::Write::write_all(&mut input, b"a\n").unwrap();
-            std::thread::sleep(std::time::Duration::from_millis(600));
-        }
-        drop(input);
-        runner::wait(&mut child, command);
-        // It is cleared in the end.
-        assert!(terminal.shown().contains("\u{1b}["), "{command}");
+        // A bar moves the cursor, and is cleared in the end.
+        let _ = feed_slowly(call.start(), &terminal, Some("\u{1b}["));
     }
 }
 

@@ -1,21 +1,34 @@
 //! `--progress`, `--no-progress` and `--quiet`.
 
-use std::io::Write;
-use std::time::Duration;
+use std::io::{Read, Write};
+use std::time::{Duration, Instant};
 
-use crate::runner::{Done, Folder};
+use crate::runner::{Done, Folder, PATIENCE};
 
-/// Runs a command on an input that takes more than a second to come.
-fn slowly(options: &str) -> Done {
+/// Runs a command on an input that comes slowly: until progress is shown, if it is expected, and else for two seconds.
+fn slowly(options: &str, shown: bool) -> Done {
     let folder = Folder::new();
     let mut child = folder.mayhap(&format!("dedup {options}")).start();
-    let mut input = child.stdin.take().unwrap();
-    for line in ["a\n", "b\n", "a\n"] {
-        input.write_all(line.as_bytes()).unwrap();
-        std::thread::sleep(Duration::from_millis(600));
+    let (mut input, mut errors) = (child.stdin.take().unwrap(), child.stderr.take().unwrap());
+    let (said, heard) = std::sync::mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let (mut all, mut piece) = (Vec::new(), [0; 1024]);
+        while let Ok(read @ 1..) = errors.read(&mut piece) {
+            all.extend_from_slice(&piece[..read]);
+            let _ = said.send(());
+        }
+        all
+    });
+    input.write_all(b"a\nb\n").unwrap();
+    let started = Instant::now();
+    let deadline = if shown { PATIENCE } else { Duration::from_secs(2) };
+    while started.elapsed() < deadline && heard.try_recv().is_err() {
+        input.write_all(b"a\n").unwrap();
+        std::thread::sleep(Duration::from_millis(50));
     }
     drop(input);
-    let output = child.wait_with_output().unwrap();
+    let mut output = child.wait_with_output().unwrap();
+    output.stderr = reader.join().unwrap();
     Done::from((format!("dedup {options}"), output))
 }
 
@@ -32,7 +45,7 @@ fn it_is_shown_on_standard_error_only_and_when_asked() {
             ("--no-progress --progress", true),
         ] {
             scope.spawn(move || {
-                let done = slowly(options).ends(0).prints("a\nb\n");
+                let done = slowly(options, shown).ends(0).prints("a\nb\n");
                 match shown {
                     true => drop(done.says("mayhap: deduplicating: ").says("/s\n")),
                     false => drop(done.stays_quiet()),

@@ -37,7 +37,7 @@ pub(crate) const COMMANDS: [&str; 21] = [
 ];
 
 /// A program that runs longer than this hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A temporary folder that the program runs in.
 pub(crate) struct Folder(TempDir);

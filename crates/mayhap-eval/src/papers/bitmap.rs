@@ -20,6 +20,8 @@ pub(super) fn bmp_1(seed: u64) -> Result<Vec<Finding>, Error> {
     draws.sort_unstable();
     draws.dedup();
     let unlike = set.bitmap().iter().zip(&draws).filter(|&(found, &sorted)| found != sorted).count();
+    let unlike_backwards =
+        set.bitmap().iter().rev().zip(draws.iter().rev()).filter(|&(found, &sorted)| found != sorted).count();
     let missing = draws.len().abs_diff(set.bitmap().iter().count());
     let distinct = UNIVERSE as f64 * math::expected_fill(UNIVERSE, 1e6, 1);
 
@@ -34,7 +36,12 @@ pub(super) fn bmp_1(seed: u64) -> Result<Vec<Finding>, Error> {
     }
     let bytes = sparse.treemap().serialized_size() as f64;
     Ok(vec![
-        Finding::exactly(NAME, "integers out of order or missing", 0.0, (unlike + missing) as f64),
+        Finding::exactly(
+            NAME,
+            "integers out of order or missing",
+            0.0,
+            (unlike + unlike_backwards + missing) as f64,
+        ),
         Finding::within(NAME, "distinct integers", distinct, 4.0 * 205.0, draws.len() as f64),
         Finding::within(NAME, "bytes of a sparse set, as Roaring", 2_524_296.0, 100.0, bytes),
     ])

@@ -2,7 +2,7 @@
 
 use mayhap::{Counting, Error, Spec, math};
 
-use super::{absent, admitted, denied, insert, key, keys, none_denied};
+use super::{absent, admitted, as_reported, denied, insert, key, keys, none_denied};
 use crate::{Finding, Proportion};
 
 /// As many counters as Guava takes bits for a million keys at 1 %.
@@ -28,13 +28,15 @@ pub(super) fn cbf_1(seed: u64) -> Result<Vec<Finding>, Error> {
         let (fpr, rho) = (math::bloom_fpr(CELLS, keys, PROBES), math::fpr_deviation(CELLS, keys, PROBES));
         Finding::rate(NAME, what, fpr, rho, asked)
     };
+    let asked = admitted(&filter, seed, absent(4_000_000));
     let expected = |least| math::counters_at_least(CELLS, 1e6, PROBES, least);
     let mut findings = vec![
         none_denied(NAME, denied(&filter, seed, 0..1_000_000)),
         Finding::exactly(NAME, "saturated counters", 0.0, filter.saturated() as f64),
         Finding::between(NAME, "counters of 8 or more", expected(8), 0.0..=25.0, at_least(&filter, 8)),
         Finding::within(NAME, "counters of 6 or more", expected(6), 140.0, at_least(&filter, 6)),
-        rate("false positives", 1e6, admitted(&filter, seed, absent(4_000_000))),
+        rate("false positives", 1e6, asked),
+        as_reported(NAME, "false positives", filter.fpr(), asked),
     ];
 
     let stays = |index: &u64| index.is_multiple_of(2);

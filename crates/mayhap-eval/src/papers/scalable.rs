@@ -2,7 +2,7 @@
 
 use mayhap::{Error, Scalable, Spec, math};
 
-use super::{RHO, absent, admitted, denied, insert, none_denied};
+use super::{RHO, absent, admitted, as_reported, denied, insert, none_denied};
 use crate::Finding;
 
 /// What was simulated, of a first layer with the rate `first_fpr`.
@@ -32,6 +32,15 @@ impl Setting {
             none_denied(name, denied(&filter, seed, 0..1_000_000)),
             Finding::exactly(name, "layers", self.layers.into(), layers.len() as f64),
             Finding::rate(name, "false positives", expected, RHO, asked).reported_as(self.fpr),
+            as_reported(name, "false positives", filter.fpr(), asked),
+            Finding::between(name, "rate now, below the bound", expected, 0.0..=bound, filter.fpr()),
+            Finding::between(
+                name,
+                "rate when full, below the bound",
+                bound,
+                0.0..=bound,
+                filter.fpr_at_capacity(),
+            ),
         ];
         if let Some(bits) = self.bits_per_key {
             // The value is known to one decimal.

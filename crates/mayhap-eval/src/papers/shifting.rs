@@ -3,7 +3,7 @@
 use core::f64::consts::LN_2;
 
 use mayhap::filters::shifting_association::Part;
-use mayhap::{Error, Shifting, ShiftingAssociation, ShiftingMultiplicity, Spec, math};
+use mayhap::{AnyFilter, Error, Shifting, ShiftingAssociation, ShiftingMultiplicity, Spec, math};
 
 use super::{RHO, absent, admitted, denied, insert, key, keys, none_denied};
 use crate::{Finding, Proportion};
@@ -32,23 +32,34 @@ impl Membership {
         Ok(filter)
     }
 
-    /// The rate of false positives; and how many keys that are in are denied.
-    fn compare(&self, name: &'static str, seed: u64) -> Result<(Finding, u64), Error> {
+    /// The rate of false positives, beside the formula and the filter's report; and how many keys that are in are denied.
+    fn compare(&self, name: &'static str, seed: u64) -> Result<([Finding; 3], u64), Error> {
         let Self { starts, probes, shifts, simulated, .. } = *self;
         let filter = self.filled(seed)?;
         let fpr = math::shifting_fpr(starts, self.keys as f64, probes, shifts);
         let what = format!("false positives, {starts} places, {probes} probes, shifts: {shifts}");
+        let asked = admitted(&filter, seed, absent(3_000_000));
+        // The filter knows how many bits are set, and not how many pairs of unset ones there are.
+        let own = format!("{what}, as the filter reports");
+        let own = Finding::rate(name, own, filter.fpr(), 0.005, asked);
+        let planned = Finding::exactly(
+            name,
+            format!("rate that is planned, {starts} places, {probes} probes, shifts: {shifts}"),
+            fpr,
+            filter.fpr_at_capacity(),
+        );
         // From one filter to the next, as the experiment says.
-        let rate = Finding::rate(name, what, fpr, 0.01, admitted(&filter, seed, absent(3_000_000)));
-        Ok((Finding { reported: simulated, ..rate }, denied(&filter, seed, 0..self.keys)))
+        let rate = Finding::rate(name, what, fpr, 0.01, asked);
+        let rate = Finding { reported: simulated, ..rate };
+        Ok(([planned, rate, own], denied(&filter, seed, 0..self.keys)))
     }
 }
 
 fn memberships(name: &'static str, all: &[Membership], seed: u64) -> Result<Vec<Finding>, Error> {
     let (mut findings, mut missed) = (Vec::new(), 0);
     for membership in all {
-        let (rate, denied) = membership.compare(name, seed)?;
-        findings.push(rate);
+        let (rates, denied) = membership.compare(name, seed)?;
+        findings.extend(rates);
         missed += denied;
     }
     findings.push(none_denied(name, missed));
@@ -108,11 +119,22 @@ pub(super) fn shb_3(seed: u64) -> Result<Vec<Finding>, Error> {
         let mut unclear = Proportion { hits: 0, trials: ALL };
         for (index, answer) in (0..).zip(&answers) {
             unclear.hits += u64::from(!answer.is_clear());
-            wrong += u64::from(!answer.allows(part(index)));
+            let is_wrong =
+                !answer.allows(part(index)) || answer.part().is_some_and(|told| told != part(index));
+            wrong += u64::from(is_wrong);
         }
         let expected = math::association_clear(math::bloom_fpr(starts, ALL as f64, probes));
         let what = format!("clear answers, {probes} probes");
         findings.push(right_answers(NAME, what, expected, unclear).reported_as(simulated));
+        let what = format!("clear answers, as the filter reports, {probes} probes");
+        findings.push(Finding::within(NAME, what, expected, 1e-3, filter.clear_rate()));
+        // Where the universe is open, a key of neither set is admitted at three times the rate of one set.
+        let fpr = filter.report().fpr_at_capacity;
+        let expected = 3.0 * 0.5f64.powi(probes as i32);
+        let what = format!("rate that is planned for keys of neither set, {probes} probes");
+        findings.push(Finding::within(NAME, what, expected, 0.05 * expected, fpr));
+        let what = format!("keys of neither set, admitted, {probes} probes");
+        findings.push(Finding::rate(NAME, what, fpr, RHO, admitted(&filter, seed, absent(500_000))));
     }
     findings.push(Finding::exactly(NAME, "wrong answers, clear or not", 0.0, wrong as f64));
     Ok(findings)
@@ -150,6 +172,9 @@ pub(super) fn shb_4(seed: u64) -> Result<Vec<Finding>, Error> {
         let expected = math::multiplicity_correct_on_average(one_place, most);
         let members = right_answers(NAME, format!("right counts, {setting}"), expected, wrong);
         let expected = 1.0 - math::any_of(one_place, most);
+        let what = format!("rate that is planned, {setting}");
+        let planned = math::any_of(one_place, most);
+        findings.push(Finding::exactly(NAME, what, planned, filter.report().fpr_at_capacity));
         let strangers = admitted(&filter, seed, absent(ASKED));
         let strangers =
             right_answers(NAME, format!("absent keys told absent, {setting}"), expected, strangers);
@@ -162,7 +187,7 @@ pub(super) fn shb_4(seed: u64) -> Result<Vec<Finding>, Error> {
 
 pub(super) fn shb_5(seed: u64) -> Result<Vec<Finding>, Error> {
     let mut findings = Vec::new();
-    for (probes, shifts) in [(8, 1), (12, 1), (6, 2), (8, 3)] {
+    for (probes, shifts) in [(8, 1), (12, 1), (2, 1), (6, 2), (9, 2), (8, 3)] {
         let experiment = Membership { keys: 10_000, starts: 100_000, probes, shifts, simulated: None };
         let filter = experiment.filled(seed)?;
         let mut loads = 0u64;

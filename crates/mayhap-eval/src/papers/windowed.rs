@@ -32,6 +32,8 @@ pub(super) fn fgt_1(seed: u64) -> Result<Vec<Finding>, Error> {
         }
         let slice_bits = filter.bits() / slices;
         let fpr = math::windowed_fpr(probes, generations, GENERATION, slice_bits);
+        let what = format!("rate that the filter reports, {probes} probes, {generations} generations");
+        findings.push(Finding::within(NAME, what, fpr, 0.05 * fpr, filter.fpr()));
         let what = format!("false positives, {probes} probes, {generations} generations");
         findings.push(Finding::rate(NAME, what, fpr, RHO, counted).reported_as(simulated));
     }

@@ -681,23 +681,7 @@ mod tests {
     }
 
     #[test]
-    fn bmp_1_a_million_draws_come_out_sorted_and_distinct() {
-        let mut random = SplitMix(1);
-        let mut draws: Vec<u64> = (0..1_000_000).map(|_| random.below(10_000_000)).collect();
-        let mut bitmap = Bitmap::zeroed(10_000_000).unwrap();
-        assert_eq!(bitmap.words().to_le_bytes().len(), 1_250_000);
-        let fresh = draws.iter().filter(|&&draw| bitmap.set(draw).unwrap()).count();
-        draws.sort_unstable();
-        draws.dedup();
-        assert!(bitmap.iter().eq(draws.iter().copied()));
-        assert!(bitmap.iter().rev().eq(draws.iter().rev().copied()));
-        assert_eq!((fresh, bitmap.count_ones()), (draws.len(), draws.len() as u64));
-        // 10^7 (1 - e^-0.1) with a standard deviation of 205: four of them.
-        assert!(draws.len().abs_diff(951_626) <= 4 * 205, "{} distinct", draws.len());
-    }
-
-    #[test]
-    fn bmp_2_rank_and_select_undo_each_other() {
+    fn rank_and_select_undo_each_other() {
         let mut random_numbers = SplitMix(2);
         for universe in UNIVERSES {
             for chance in [0, 1, 16, 512, 1000, 1024] {
@@ -720,7 +704,7 @@ mod tests {
     }
 
     #[test]
-    fn bmp_2_laws_of_sets_hold_across_universes() {
+    fn laws_of_sets_hold_across_universes() {
         let mut random_numbers = SplitMix(3);
         for ours in UNIVERSES {
             for theirs in UNIVERSES {

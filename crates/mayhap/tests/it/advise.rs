@@ -723,59 +723,104 @@ fn what_no_family_does_is_refused_with_the_way_out() {
 
 type Switch = fn(Needs) -> Needs;
 
-fn random_needs(random: &mut Random) -> Needs {
-    let mut needs = Needs::new();
+/// What is needed, in fields that a test can read.
+#[derive(Clone, Copy, Debug, Default)]
+struct Asked {
+    keys: Option<u64>,
+    are_estimated: bool,
+    fpr: Option<f64>,
+    budget: Option<u64>,
+    removes: bool,
+    steady: bool,
+    merges: bool,
+    grows: bool,
+    fixed: bool,
+    counted: bool,
+    max_count: Option<u64>,
+    copies: Option<u64>,
+    sets: Option<u32>,
+    others: Option<u64>,
+    integers: Option<u64>,
+    window: Option<u64>,
+    exceptions: Option<u64>,
+    hostile_inserters: bool,
+    hostile_queriers: bool,
+    first: Option<First>,
+}
+
+impl Asked {
+    fn needs(&self) -> Needs {
+        fn with<T>(needs: Needs, value: Option<T>, set: impl Fn(Needs, T) -> Needs) -> Needs {
+            match value {
+                Some(value) => set(needs, value),
+                None => needs,
+            }
+        }
+        let set_keys = if self.are_estimated { Needs::with_about_keys } else { Needs::with_keys };
+        let mut needs = with(Needs::new(), self.keys, set_keys);
+        let switches: [(bool, Switch); 8] = [
+            (self.removes, Needs::removable),
+            (self.steady, Needs::steady),
+            (self.merges, Needs::mergeable),
+            (self.grows, Needs::growing),
+            (self.fixed, Needs::fixed),
+            (self.counted, Needs::counted),
+            (self.hostile_inserters, Needs::with_hostile_inserters),
+            (self.hostile_queriers, Needs::with_hostile_queriers),
+        ];
+        for (on, switch) in switches {
+            needs = if on { switch(needs) } else { needs };
+        }
+        needs = with(needs, self.fpr, Needs::with_fpr);
+        needs = with(needs, self.budget, Needs::with_budget);
+        needs = with(needs, self.max_count, Needs::with_max_count);
+        needs = with(needs, self.copies, Needs::with_copies);
+        needs = with(needs, self.sets, Needs::with_sets);
+        needs = with(needs, self.others, Needs::with_others);
+        needs = with(needs, self.integers, Needs::with_integers);
+        needs = with(needs, self.window, Needs::with_window);
+        needs = with(needs, self.exceptions, Needs::with_exceptions);
+        with(needs, self.first, Needs::with_first)
+    }
+}
+
+fn random_needs(random: &mut Random) -> Asked {
     let mut one_in = |n: u64| random.next_u64().is_multiple_of(n);
-    let (known, estimated) = (!one_in(5), one_in(4));
+    let (known, are_estimated) = (!one_in(5), one_in(4));
     let flags: [bool; 12] = std::array::from_fn(|_| one_in(6));
     let few: [bool; 8] = std::array::from_fn(|_| one_in(9));
     let mut up_to = |bits: u32| random.next_u64() >> (63 - random.next_u64() % u64::from(bits));
-    if known {
-        let keys = up_to(if flags[11] { 48 } else { 34 }).max(1);
-        needs = if estimated { needs.with_about_keys(keys) } else { needs.with_keys(keys) };
-    }
-    if !flags[0] {
-        needs = needs.with_fpr(2f64.powf(-((up_to(30) % 6400) as f64) / 100.0).min(0.999));
-    }
-    let switches: [(bool, Switch); 8] = [
-        (flags[1] || flags[2], Needs::removable),
-        (flags[3], Needs::steady),
-        (flags[4], Needs::mergeable),
-        (few[0], Needs::growing),
-        (flags[5], Needs::fixed),
-        (flags[6], Needs::counted),
-        (few[1], Needs::with_hostile_inserters),
-        (few[2], Needs::with_hostile_queriers),
-    ];
-    for (on, switch) in switches {
-        needs = if on { switch(needs) } else { needs };
-    }
-    if flags[7] {
-        needs = needs.with_copies(up_to(20).max(1));
-    }
-    if few[3] {
-        needs = needs.with_max_count(up_to(10).max(1));
-    }
+    let mut asked = Asked {
+        are_estimated,
+        removes: flags[1] || flags[2],
+        steady: flags[3],
+        merges: flags[4],
+        grows: few[0],
+        fixed: flags[5],
+        counted: flags[6],
+        hostile_inserters: few[1],
+        hostile_queriers: few[2],
+        ..Asked::default()
+    };
+    asked.keys = known.then(|| up_to(if flags[11] { 48 } else { 34 }).max(1));
+    asked.fpr = (!flags[0]).then(|| 2f64.powf(-((up_to(30) % 6400) as f64) / 100.0).min(0.999));
+    asked.copies = flags[7].then(|| up_to(20).max(1));
+    asked.max_count = few[3].then(|| up_to(10).max(1));
     if few[4] {
-        needs = needs.with_sets((up_to(16) as u32).max(1));
-        needs = if flags[5] { needs.with_sets(2).with_others(0) } else { needs };
+        asked.sets = Some((up_to(16) as u32).max(1));
+        if flags[5] {
+            (asked.sets, asked.others) = (Some(2), Some(0));
+        }
     }
     if few[5] {
-        needs = needs.with_others(up_to(40));
+        asked.others = Some(up_to(40));
     }
-    if flags[8] {
-        needs = needs.with_integers(up_to(63).max(1));
-    }
-    if few[6] {
-        needs = needs.with_window(up_to(40).max(1));
-    }
-    if few[7] {
-        needs = needs.with_exceptions(up_to(40));
-    }
-    if flags[9] || flags[10] {
-        needs = needs.with_budget(up_to(40).max(1));
-    }
-    needs.with_first([First::Balanced, First::Speed, First::Space][(up_to(8) % 3) as usize])
+    asked.integers = flags[8].then(|| up_to(63).max(1));
+    asked.window = few[6].then(|| up_to(40).max(1));
+    asked.exceptions = few[7].then(|| up_to(40));
+    asked.budget = (flags[9] || flags[10]).then(|| up_to(40).max(1));
+    asked.first = Some([First::Balanced, First::Speed, First::Space][(up_to(8) % 3) as usize]);
+    asked
 }
 
 #[test]
@@ -793,41 +838,38 @@ fn sweep(times: u32, seed: u64) {
     let mut random = Random::new(seed);
     let (mut advised, mut families) = (0, std::collections::BTreeMap::new());
     for _ in 0..times {
-        let needs = random_needs(&mut random);
-        let text = format!("{needs:?}");
-        let said = |what: &str| text.contains(what);
-        let Ok(advice) = advise(&needs) else { continue };
+        let asked = random_needs(&mut random);
+        let Ok(advice) = advise(&asked.needs()) else { continue };
         let Choice { family, spec, plan, bytes, can, .. } = advice.choice;
         advised += 1;
         *families.entry(family.name).or_insert(0) += 1;
-        assert_eq!((family.plan)(&spec), Ok(plan), "{text}");
+        assert_eq!((family.plan)(&spec), Ok(plan), "{asked:?}");
         assert_eq!(bytes, plan.bits.div_ceil(8));
         let Capabilities { inserts, removes, counts, labels, merges, grows, exact, .. } = can;
-        let several = !said("sets: None") && !said("sets: Some(1)");
-        let unknown = (said("keys: None") && said("window: None")) || said("grows: true");
+        let several = asked.sets.is_some_and(|sets| sets != 1);
+        let unknown = (asked.keys.is_none() && asked.window.is_none()) || asked.grows;
         let lacks = [
-            (said("removes: true"), removes),
-            (!said("counts: None"), counts),
+            (asked.removes, removes),
+            (asked.counted || asked.max_count.is_some(), counts),
             (several, labels || family.name == "shifting-association"),
-            (said("merges: true"), merges),
+            (asked.merges, merges),
             // A bitmap has a place for all that can come; a window forgets.
             (unknown, grows || matches!(family.name, "bitmap" | "windowed")),
-            (said("fixed: false") && said("others: None"), inserts || labels),
-            (!said("window: None"), family.name == "windowed"),
-            (!said("others: None") && !several, exact || family.name == "universe"),
+            (!asked.fixed && asked.others.is_none(), inserts || labels),
+            (asked.window.is_some(), family.name == "windowed"),
+            (asked.others.is_some() && !several, exact || family.name == "universe"),
         ];
-        assert!(lacks.iter().all(|&(needed, there)| !needed || there), "{}: {text}", family.name);
-        let asked = needs_fpr(&text);
+        assert!(lacks.iter().all(|&(needed, there)| !needed || there), "{}: {asked:?}", family.name);
         let warned = advice.warnings.iter().any(|warning| {
             matches!(*warning, Warning::Floor { least: fpr, .. } | Warning::Budget { fpr, .. }
                 if plan.fpr <= fpr * (1.0 + 1e-6))
         });
         // As the families have it: who asks for 1% gets the nearest number of probes. A handful of keys errs more often than
         // the formula says by which it is sized.
-        let kept = asked.is_none_or(|asked| plan.fpr <= asked * 1.3 + 1e-12) || plan.capacity < 100;
-        assert!(kept || warned, "{}: {plan:?} {:?} {text}", family.name, advice.warnings);
-        if let Some(budget) = number(&text, "budget") {
-            assert!(bytes <= budget, "{}: {bytes} {text}", family.name);
+        let kept = asked.fpr.is_none_or(|fpr| plan.fpr <= fpr * 1.3 + 1e-12) || plan.capacity < 100;
+        assert!(kept || warned, "{}: {plan:?} {:?} {asked:?}", family.name, advice.warnings);
+        if let Some(budget) = asked.budget {
+            assert!(bytes <= budget, "{}: {bytes} {asked:?}", family.name);
         }
         assert!(advice.runners_up.len() <= 2);
         for other in &advice.runners_up {
@@ -840,15 +882,4 @@ fn sweep(times: u32, seed: u64) {
     }
     assert_eq!(families.len() + NOT_ADVISED.len(), mayhap::registry::FAMILIES.len(), "{families:?}");
     assert!(advised > times / 2, "{advised}");
-}
-
-/// What `Debug` says of a number that may not be there.
-fn number(text: &str, field: &str) -> Option<u64> {
-    let (_, rest) = text.split_once(&format!("{field}: Some("))?;
-    rest.split_once(')')?.0.parse().ok()
-}
-
-fn needs_fpr(text: &str) -> Option<f64> {
-    let (_, rest) = text.split_once("fpr: Some(")?;
-    rest.split_once(')')?.0.parse().ok()
 }

@@ -4,10 +4,11 @@
 //! What a filter does with single keys in its usual loops is the measure; `model.rs` and `conformance.rs` compare that with
 //! exact sets, on every path too. All keys are fixed.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 
 use mayhap::family::Make;
-use mayhap::internals::{Paths, with_paths};
+use mayhap::internals::{Paths, Taken, taken, with_paths};
 use mayhap::registry::FAMILIES;
 use mayhap::shards::MemoryShards;
 use mayhap::wire::Summing;
@@ -140,6 +141,94 @@ fn mixed(present: &[Digest], absent: &[Digest], length: usize, turn: &mut u64) -
         from[(chosen.b % from.len() as u64) as usize]
     };
     (0..length).map(next).collect()
+}
+
+/// Whether this machine has every instruction for which there is a kernel.
+fn has_all_instructions() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
+        && is_x86_feature_detected!("popcnt");
+    #[cfg(not(target_arch = "x86_64"))]
+    cfg!(target_arch = "aarch64")
+}
+
+/// The families whose batches take the loops that a path is named after. A kernel that is no longer called, and a path that
+/// has become the usual one, change these lists.
+#[cfg(target_arch = "x86_64")]
+const LOOPS: &[(&str, &[&str])] = &[
+    (
+        "far",
+        &[
+            "blocked",
+            "bloom",
+            "counting",
+            "cuckoo",
+            "dleft",
+            "expanding",
+            "fuse",
+            "ribbon",
+            "scalable",
+            "shifting",
+            "shifting-association",
+            "shifting-multiplicity",
+            "spatial",
+            "spectral",
+            "table",
+            "universe",
+            "windowed",
+        ],
+    ),
+    ("kernels", KERNELS),
+    ("portable", KERNELS),
+];
+
+#[cfg(target_arch = "x86_64")]
+const KERNELS: &[&str] =
+    &["blocked", "bloom", "dleft", "expanding", "fuse", "ribbon", "scalable", "table", "universe"];
+
+#[test]
+fn every_path_takes_the_loops_of_its_name() {
+    let mut found: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (path, paths) in paths::ALL.iter().copied() {
+        for variant in variants(700) {
+            let (present, absent) = (variant.digests(0..700), variant.digests(1 << 20..(1 << 20) + 700));
+            let mut filter = filled(&variant, paths, &present);
+            // What was taken while it was made.
+            let _ = taken();
+            filter.contains_batch(&absent, &mut Vec::new());
+            if let Some(insert) = filter.as_insert() {
+                // Those with slots may be full.
+                let _ = insert.insert_batch(&absent, &mut Vec::new());
+            }
+            let Taken { kernels, portable, far, .. } = taken();
+            if path.contains("portable") {
+                assert_eq!(kernels, 0, "{}, {path}: a kernel was taken", variant.name);
+            } else if has_all_instructions() {
+                assert_eq!(portable, 0, "{}, {path}: no kernel was taken", variant.name);
+            }
+            for (loops, on_path, count) in
+                [("kernels", "usual", kernels), ("portable", "portable", portable), ("far", "far", far)]
+            {
+                if count > 0 && path == on_path {
+                    found.entry(loops).or_default().insert(variant.family.name);
+                }
+            }
+        }
+    }
+    // Keys are gathered by the methods that take many at once.
+    for (paths, gathers) in [(Paths::default(), false), (paths::FAR, false), (paths::GATHERED, true)] {
+        let mut bloom = Bloom::from_spec(&with_paths(Spec::sized(5000, 0.01), paths)).unwrap();
+        let _ = taken();
+        bloom.insert_all(&(0..5000).collect::<Vec<u64>>());
+        assert_eq!(taken().gathered > 0, gathers, "{paths:?}");
+    }
+    #[cfg(target_arch = "x86_64")]
+    if has_all_instructions() {
+        let expected = LOOPS.iter().map(|&(loops, families)| (loops, families.iter().copied().collect()));
+        assert_eq!(found, expected.collect::<BTreeMap<_, BTreeSet<_>>>());
+    }
 }
 
 #[test]

@@ -15,9 +15,9 @@ use mayhap::key_rules::{Cut, JsonKeys, KeyRules, Spelling};
 use mayhap::registry::{self, FAMILIES, METADATA};
 use mayhap::wire::{Flags, Frame, Header, KEY_RULES, PAGE, Summing, Verify, mark_writing};
 use mayhap::{
-    AnyFilter, Bloom, BuildError, Combine, DecodeError, Digest, Error, Family, Full, Hashing, Insertion,
-    Labels, Limit, Mismatch, Removal, Report, Secret, Spec, SpecError, combine, encode, encode_with, except,
-    open, with_key_rules,
+    AnyFilter, Bloom, BuildError, Combine, CountingRule, DecodeError, Digest, Error, Expanding, Family, Full,
+    Hashing, Insertion, Labels, Limit, Mismatch, Removal, Report, Secret, Spec, SpecError, combine, encode,
+    encode_with, except, open, with_key_rules,
 };
 use mayhap_eval::{KeyKind, Random};
 
@@ -828,6 +828,10 @@ fn removing_works_on_what_came_from_a_file() {
     });
 }
 
+fn filled_as(family: &Family, spec: &Spec) -> Box<dyn AnyFilter> {
+    make_with(family, spec, &keys(family, 0..50))
+}
+
 #[test]
 fn filters_that_differ_are_not_combined() {
     for ours in FAMILIES {
@@ -882,6 +886,95 @@ fn filters_that_hash_differently_are_not_combined() {
             assert_eq!(file_of(&*ours), before);
         }
     });
+}
+
+type Boxed = Box<dyn AnyFilter>;
+
+/// Filters of one family and other parameters.
+#[test]
+fn filters_of_other_parameters_are_not_combined() {
+    let of = |name: &str, spec: Spec| filled_as(mayhap::family(name).unwrap(), &spec);
+    let bits = |bits: u64, probes: u32| Spec::new().with_bits(bits).with_probes(probes);
+    let counters = |bits: u32, spec: Spec| spec.with_counter_bits(bits);
+    let dleft = |buckets: u64, remainder_bits: u32, counter_bits: u32| {
+        let bits = 32 * buckets * u64::from(remainder_bits + counter_bits);
+        let spec = Spec::new().with_capacity(24 * buckets).with_bits(bits).with_counter_bits(counter_bits);
+        of("dleft", spec)
+    };
+    let rule = |rule: CountingRule, spec: Spec| of("spectral", spec.with_counting_rule(rule));
+    let shifting = |bits: u64, probes: u32, shifts: u32| {
+        Spec::new().with_bits(bits).with_probes(probes).with_shifts(shifts)
+    };
+    let expanding = |slots: u64, fingerprint_bits: u32| -> Box<dyn AnyFilter> {
+        let mut filter = Expanding::with_slots(slots, fingerprint_bits).unwrap();
+        filter.insert("a").unwrap();
+        Box::new(filter)
+    };
+    let least = CountingRule::MinimumSelection;
+    let cases: Vec<(Boxed, Boxed, Mismatch)> = vec![
+        (
+            of("counting", counters(4, bits(4000, 5))),
+            of("counting", counters(4, bits(4004, 5))),
+            Mismatch::Bits { ours: 4000, theirs: 4004 },
+        ),
+        (
+            of("counting", counters(4, bits(4000, 5))),
+            of("counting", counters(4, bits(4000, 6))),
+            Mismatch::Probes { ours: 5, theirs: 6 },
+        ),
+        (
+            of("counting", counters(4, bits(4000, 5))),
+            of("counting", counters(8, bits(8000, 5))),
+            Mismatch::CounterBits { ours: Some(4), theirs: Some(8) },
+        ),
+        (dleft(100, 10, 2), dleft(101, 10, 2), Mismatch::Buckets { ours: 100, theirs: 101 }),
+        (dleft(100, 10, 2), dleft(100, 11, 2), Mismatch::Fingerprints { ours: 10, theirs: 11 }),
+        (dleft(100, 10, 2), dleft(100, 10, 4), Mismatch::CounterBits { ours: Some(2), theirs: Some(4) }),
+        (
+            rule(least, bits(4000, 5)),
+            rule(CountingRule::MinimalIncrease, bits(4000, 5)),
+            Mismatch::CountingRule { ours: "minimum-selection", theirs: "minimal-increase" },
+        ),
+        (
+            rule(least, bits(4000, 5)),
+            rule(least, counters(8, bits(8000, 5))),
+            Mismatch::CounterBits { ours: None, theirs: Some(8) },
+        ),
+        (rule(least, bits(4000, 5)), rule(least, bits(4004, 5)), Mismatch::Bits { ours: 4000, theirs: 4004 }),
+        (rule(least, bits(4000, 5)), rule(least, bits(4000, 6)), Mismatch::Probes { ours: 5, theirs: 6 }),
+        (
+            of("shifting", shifting(1056, 6, 1)),
+            of("shifting", shifting(1057, 6, 1)),
+            Mismatch::Bits { ours: 1056, theirs: 1057 },
+        ),
+        (
+            of("shifting", shifting(1056, 6, 1)),
+            of("shifting", shifting(1056, 8, 1)),
+            Mismatch::Probes { ours: 6, theirs: 8 },
+        ),
+        (
+            of("shifting", shifting(1056, 6, 1)),
+            of("shifting", shifting(1056, 6, 2)),
+            Mismatch::Shifts { ours: 1, theirs: 2 },
+        ),
+        (
+            of("shifting", shifting(1056, 6, 1)),
+            of("shifting", counters(4, bits(5 * 1056, 6))),
+            Mismatch::Counters { ours: None, theirs: Some(4) },
+        ),
+        (expanding(128, 10), expanding(192, 10), Mismatch::Slots { ours: 128, theirs: 192 }),
+        (expanding(128, 10), expanding(128, 11), Mismatch::Fingerprints { ours: 10, theirs: 11 }),
+    ];
+    let mut wrong = Vec::new();
+    for (mut ours, theirs, mismatch) in cases {
+        let before = file_of(&*ours);
+        let outcome = combine(&mut *ours, &*theirs, Combine::Union);
+        assert!(outcome.is_ok() || file_of(&*ours) == before, "{mismatch}, and it has changed");
+        if outcome != Err(mismatch.into()) {
+            wrong.push((ours.family().name, mismatch, outcome));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 // Files.

@@ -1,16 +1,10 @@
-//! The family `counting`: its acceptance experiments, a model, and files that somebody made up.
+//! The family `counting`: what is its own beside the experiments, and files that somebody made up.
 //!
 //! The measured rates pass within 4 standard deviations (a chance of 6e-5 each that a right filter fails, drawn once:
 //! the seeds are fixed).
 
-use std::collections::HashMap;
-
-use mayhap::{
-    AnyFilter, Bloom, Count, Counting, DecodeError, Hashing, Insertion, Mismatch, Removal, Remove, Secret,
-    Spec,
-};
-use mayhap_eval::{ABSENT, Proportion};
-use proptest::prelude::*;
+use mayhap::{Bloom, Count, Counting, DecodeError, Hashing, Insertion, Removal, Secret, Spec};
+use mayhap_eval::ABSENT;
 
 use crate::{crafted, many};
 
@@ -25,64 +19,23 @@ fn filled(spec: &Spec, keys: impl IntoIterator<Item = u64>) -> Counting {
     filter
 }
 
-fn ask_absent(filter: &Counting, count: u64) -> Proportion {
-    let keys: Vec<u64> = (ABSENT..ABSENT + count).collect();
-    let mut hits = Vec::new();
-    filter.contains_all(&keys, &mut hits);
-    Proportion { hits: hits.iter().filter(|&&hit| hit).count() as u64, trials: count }
-}
-
-/// How many counters are at least so high.
-fn at_least(filter: &Counting, value: u64) -> usize {
-    (0..filter.cells()).filter(|&place| filter.counter(place).unwrap() >= value).count()
-}
-
-/// A million keys in the counters that Guava would take bits for.
-fn million() -> Spec {
-    sized(9_585_058, 7, 4).with_capacity(1_000_000)
+/// An absent key that is admitted is removed like one that is in: it takes counts of other keys with it.
+#[test]
+fn an_absent_key_that_is_admitted_is_removed_with_counts_of_others() {
+    let mut filter = filled(&Spec::sized(1000, 0.1), 0..1000);
+    let admitted: Vec<u64> = (ABSENT..ABSENT + 1000).filter(|&key| filter.contains(key)).collect();
+    assert!(admitted.len() > 50, "{}", admitted.len());
+    for key in admitted {
+        let (before, count, was_in) = (filter.fill(), filter.count(key), filter.contains(key));
+        assert_eq!(filter.remove(key), Removal::removed_if(was_in));
+        assert_eq!(filter.count(key), count.saturating_sub(1));
+        assert!(filter.fill() <= before);
+    }
+    assert!((0..1000u64).any(|key| !filter.contains(key)), "no key is denied");
 }
 
 #[test]
-fn cbf_1_a_million_keys_and_half_of_them_leave() {
-    let mut filter = filled(&million(), 0..1_000_000);
-    assert_eq!(filter.saturated(), 0, "none at 15, so none at 16");
-    let (six, eight) = (at_least(&filter, 6), at_least(&filter, 8));
-    assert!(six.abs_diff(1085) <= 140, "{six} counters of 6 or more");
-    assert!(eight <= 25, "{eight} counters of 8 or more");
-    let measured = ask_absent(&filter, 4_000_000);
-    assert!(measured.agrees_with(0.01004, 0.0012, 4.0), "{measured:?}");
-    assert!(measured.agrees_with(filter.fpr(), 0.0, 4.0), "{measured:?}, reported {}", filter.fpr());
-
-    assert!((0..500_000u64).all(|half| filter.remove(2 * half + 1).is_removed()));
-    assert!((0..500_000u64).all(|half| filter.contains(2 * half)));
-    let measured = ask_absent(&filter, 4_000_000);
-    assert!(measured.agrees_with(2.51e-4, 0.002, 4.0), "{measured:?}");
-    let fresh = filled(&million(), (0..500_000).map(|half| 2 * half));
-    assert!(filter == fresh, "not the filter of the half that stayed");
-    assert_eq!(crafted::payload(&filter.to_bytes()), crafted::payload(&fresh.to_bytes()));
-    let report = filter.report();
-    assert_eq!((report.fill, report.estimated_len), (fresh.report().fill, fresh.report().estimated_len));
-}
-
-#[test]
-fn cbf_2_absent_keys_are_removed_as_often_as_they_are_admitted() {
-    let mut filter = filled(&million(), 0..1_000_000);
-    let accepted: Vec<u64> = (0..10)
-        .map(|part: u64| {
-            let keys = ABSENT + part * 100_000..ABSENT + (part + 1) * 100_000;
-            keys.filter(|&key| filter.remove(key).is_removed()).count() as u64
-        })
-        .collect();
-    assert!((870..=1130).contains(&accepted[0]), "{accepted:?} of each 100,000 were removed");
-    let (early, late) = accepted.split_at(5);
-    assert!(
-        late.iter().sum::<u64>() < early.iter().sum(),
-        "{accepted:?}: each one has cleared some counters"
-    );
-}
-
-#[test]
-fn cbf_3_a_key_that_saturates_its_counters_stays() {
+fn a_key_that_saturates_its_counters_stays() {
     let mut filter = Counting::new(1000, 0.01).unwrap();
     filter.extend(["often"; 20]);
     assert_eq!((filter.count("often"), filter.ceiling(), filter.saturated()), (15, 15, 7));
@@ -163,22 +116,6 @@ fn its_bloom_filter_is_the_one_that_its_keys_make() {
 }
 
 #[test]
-fn filters_that_differ_do_not_merge() {
-    let ours = filled(&sized(1000, 5, 4), 0..100);
-    let seeded = sized(1000, 5, 4).with_hashing(Hashing::Xxh3 { seed: 1 });
-    for (theirs, mismatch) in [
-        (sized(1001, 5, 4), Mismatch::Bits { ours: 4000, theirs: 4004 }),
-        (sized(1000, 6, 4), Mismatch::Probes { ours: 5, theirs: 6 }),
-        (sized(1000, 5, 8), Mismatch::CounterBits { ours: Some(4), theirs: Some(8) }),
-        (seeded, Mismatch::Seed { ours: 0, theirs: 1 }),
-    ] {
-        let mut merged = ours.clone();
-        assert_eq!(merged.merge(&filled(&theirs, 0..100)), Err(mismatch));
-        assert!(merged.to_bytes() == ours.to_bytes());
-    }
-}
-
-#[test]
 fn many_keys_at_once_are_as_one_by_one() {
     // In the cache, and beyond it, where batches prefetch.
     for (cells, counter_bits) in [(1000, 4), (1000, 3), (1 << 20, 4), (1 << 20, 5), (1 << 18, 16)] {
@@ -193,92 +130,6 @@ fn many_keys_at_once_are_as_one_by_one() {
                 let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
                 many::equal_single(&empty, &texts, &["a", "b"]);
             }
-        }
-    }
-}
-
-#[derive(Clone, Debug)]
-enum Operation {
-    Insert(u64),
-    Remove(u64),
-    Merge(Vec<u64>),
-    SaveAndOpen,
-}
-
-fn operations() -> impl Strategy<Value = Vec<Operation>> {
-    let operation = prop_oneof![
-        40 => (0..200u64).prop_map(Operation::Insert),
-        40 => (0..200u64).prop_map(Operation::Remove),
-        2 => prop::collection::vec(0..200u64, 0..60).prop_map(Operation::Merge),
-        4 => Just(Operation::SaveAndOpen),
-    ];
-    prop::collection::vec(operation, 1..600)
-}
-
-proptest! {
-    #![proptest_config(crate::seeds::config(150))]
-
-    /// From empty to far more keys than it was made for, while every remove is of a key that is in.
-    #[test]
-    fn it_agrees_with_an_exact_multiset(
-        operations in operations(),
-        counter_bits in 2u32..=16,
-        cells in 1u64..1500,
-        probes in 1u32..=20,
-    ) {
-        let spec = sized(cells, probes, counter_bits).with_capacity(50);
-        let mut filter = Counting::from_spec(&spec).unwrap();
-        let mut model: HashMap<u64, u64> = HashMap::new();
-        let (mut calls, mut known) = (0, true);
-        for operation in operations {
-            match operation {
-                Operation::Insert(key) => {
-                    let outcome = filter.insert(key);
-                    prop_assert!(outcome == Insertion::Perhaps || !model.contains_key(&key));
-                    *model.entry(key).or_insert(0) += 1;
-                    calls += 1;
-                }
-                Operation::Remove(key) => {
-                    let digest = filter.hashing().digest_of(key);
-                    if let Some(times) = model.get_mut(&key) {
-                        prop_assert!(filter.remove_digest(digest) != Removal::Absent);
-                        *times -= 1;
-                        model.retain(|_, times| *times > 0);
-                    } else if !filter.contains(key) {
-                        let before = filter.clone();
-                        prop_assert!(filter.remove(key) == Removal::Absent && filter == before);
-                    }
-                }
-                Operation::Merge(keys) => {
-                    let other = filled(&spec, keys.iter().copied());
-                    filter.merge(&other).unwrap();
-                    keys.iter().for_each(|&key| *model.entry(key).or_insert(0) += 1);
-                    known = false;
-                }
-                Operation::SaveAndOpen => {
-                    let again = Counting::from_bytes(&filter.to_bytes()).unwrap();
-                    prop_assert!(again == filter && again.report() == filter.report());
-                    filter = again;
-                }
-            }
-        }
-        for key in 0..200u64 {
-            let times = model.get(&key).copied().unwrap_or(0);
-            prop_assert!(filter.count(key) >= times.min(filter.ceiling()), "{key} is in {times} times");
-            prop_assert!(filter.contains(key) == (filter.count(key) > 0));
-        }
-        prop_assert_eq!(filter.inserted(), known.then_some(calls));
-        let values: Vec<u64> = (0..cells).map(|place| filter.counter(place).unwrap()).collect();
-        let occupied = values.iter().filter(|&&value| value > 0).count();
-        prop_assert_eq!(filter.fill(), occupied as f64 / cells as f64);
-        let at_top = values.iter().filter(|&&value| value == filter.ceiling()).count();
-        prop_assert_eq!(filter.saturated(), at_top as u64);
-        // All that is left leaves, and the counters are zero but for those that stay for ever.
-        for (key, times) in model {
-            (0..times).for_each(|_| assert!(filter.remove(key) != Removal::Absent));
-        }
-        if filter.saturated() == 0 {
-            prop_assert_eq!(filter.fill(), 0.0);
         }
     }
 }

@@ -29,6 +29,7 @@ mod interop_imports;
 mod interop_redis;
 mod many;
 mod model;
+mod multiset;
 mod paths;
 mod ribbon;
 mod scalable;

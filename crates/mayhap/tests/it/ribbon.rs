@@ -30,41 +30,6 @@ fn admitted(ribbon: &Ribbon, count: u64) -> Proportion {
     Proportion { hits: hits.iter().filter(|&&hit| hit).count() as u64, trials: count }
 }
 
-/// RIB-3, and any rate between powers of two: bits above those that no filter can do without, in percent of them and in
-/// bits. A right filter fails with a chance of 6e-7 for each of twelve rates.
-#[test]
-fn rib_3_bits_and_rates() {
-    let n = 1_000_000;
-    let keys = keys(n, 0);
-    let cells = [
-        (Layout::Fastest, 2f64.powi(-8), 0.20, 0.40, 0.0),
-        (Layout::Compact, 2f64.powi(-8), 0.07, 0.15, 0.0),
-        (Layout::Fastest, 2f64.powi(-3), 0.5, 1.0, 0.0),
-        (Layout::Fastest, 0.5, 1.5, 1.8, 0.0),
-        (Layout::Fastest, 0.01, 0.0, 1.0, 0.09),
-        (Layout::Compact, 0.003, 0.0, 1.0, 0.09),
-        (Layout::Fastest, 0.7, 0.0, 2.0, 0.09),
-    ];
-    for (layout, fpr, least, most, more) in cells {
-        let ribbon = built(&keys, fpr, layout);
-        assert!(holds_all(&ribbon, &keys));
-        let (bits, bound) = (ribbon.bits() as f64 / n as f64, -fpr.log2());
-        let over = (bits - bound - more) / bound * 100.0;
-        assert!(
-            (least - 100.0 * more..=most).contains(&over),
-            "{layout:?} at {fpr}: {bits} bits, {over}% above"
-        );
-        let measured = admitted(&ribbon, 1_000_000);
-        assert!(ribbon.fpr() <= fpr * (1.0 + 1e-6) && ribbon.fpr() >= fpr * (1.0 - 1e-3));
-        // Layers are rounded to whole blocks, in favour of the rate.
-        assert!(measured.agrees_with(ribbon.fpr(), 0.002, 5.0), "{layout:?} at {fpr}: {measured:?}");
-        let planned = Spec::sized(n, fpr).with_layout(layout).ribbon().unwrap().bits() as f64;
-        let off = planned / ribbon.bits() as f64 - 1.0;
-        // Without columns nobody contradicts another, and fewer are bumped.
-        assert!(off.abs() < if fpr > 0.5 { 0.02 } else { 0.002 }, "{layout:?} at {fpr}: {off} off");
-    }
-}
-
 #[test]
 fn every_small_number_of_keys_gives_a_filter() {
     let all = keys(20_000, 7);

@@ -1,4 +1,4 @@
-//! The family `scalable`: its acceptance experiments, growth, merging, and files that somebody made up.
+//! The family `scalable`: sizes and rates beside the experiments, growth, merging, and files that somebody made up.
 //!
 //! The measured rates of SCL-1 to SCL-4 pass within 4 standard deviations, of the count and of 2% from one seed to the
 //! next (a chance of 6e-5 each that a right filter fails, drawn once: the seeds are fixed).
@@ -39,42 +39,6 @@ fn holds_all(filter: &Scalable, keys: std::ops::Range<u64>) -> bool {
 }
 
 // Acceptance experiments: 10^6 keys into a filter that begins with 10^4.
-
-fn scl(first_rate: f64, tightening: f64, growth: u32, layers: usize, rate: f64, bits_per_key: Option<f64>) {
-    let bound = first_rate / (1.0 - tightening);
-    let spec = Spec::sized(10_000, bound).with_tightening(tightening).with_growth(growth);
-    let filter = filled(&spec, 0..1_000_000);
-    assert!(holds_all(&filter, 0..1_000_000));
-    assert_eq!(filter.layers().len(), layers);
-    let measured = ask_absent(&filter, 2_000_000);
-    assert!(measured.agrees_with(rate, 0.02, 4.0), "{measured:?}, expected {rate}");
-    assert!(measured.agrees_with(filter.fpr(), 0.0, 4.0), "{measured:?}, reported {}", filter.fpr());
-    assert!(filter.fpr() < bound && filter.fpr_at_capacity() < bound);
-    if let Some(expected) = bits_per_key {
-        let found = filter.bits() as f64 / 1e6;
-        assert!((found - expected).abs() < 0.05, "{found} bits per key");
-    }
-}
-
-#[test]
-fn scl_1_one_percent_halved() {
-    scl(0.01, 0.5, 2, 7, 0.0153, Some(22.1));
-}
-
-#[test]
-fn scl_2_half_a_percent_halved() {
-    scl(0.005, 0.5, 2, 7, 0.0077, None);
-}
-
-#[test]
-fn scl_3_a_tenth_of_a_percent_with_a_slow_tightening() {
-    scl(0.001, 0.9, 2, 7, 0.00342, Some(20.1));
-}
-
-#[test]
-fn scl_4_fast_growth() {
-    scl(0.01, 0.9, 4, 5, 0.0271, None);
-}
 
 /// To a hundred times the capacity, at 0.1%: the rate of all layers together is below that.
 fn a_hundred_times_the_capacity(capacity: u64) {

@@ -6,10 +6,10 @@ use proptest::test_runner::{Config, RngSeed};
 
 const SEED: u64 = 1970;
 
-/// This many cases. The seed is fixed unless slow tests run too, as with `cargo xtask test --all`; then each run has another.
-/// `PROPTEST_RNG_SEED` sets it in either.
+/// This many cases. The seed is fixed, unless `MAYHAP_TEST_ALL` is set, as by `cargo xtask test --all`: then each run has
+/// another. `PROPTEST_RNG_SEED` sets it in either.
 pub(crate) fn config(cases: u32) -> Config {
-    let is_long = std::env::args().any(|word| word == "--include-ignored" || word == "--ignored");
+    let is_long = std::env::var_os("MAYHAP_TEST_ALL").is_some();
     let set = std::env::var("PROPTEST_RNG_SEED").ok();
     let seed = match set.map(|seed| seed.parse().expect("PROPTEST_RNG_SEED is a number")) {
         Some(seed) => seed,

@@ -1,18 +1,14 @@
-//! The family `shifting`: its acceptance experiments, a model, and files that somebody made up.
+//! The family `shifting`: what is its own beside the experiments, and files that somebody made up.
 //!
 //! The measured rates pass within 4 standard deviations, those of the count and those of the rate from one seed to the
 //! next: a chance of 6e-5 each that a right filter fails. There are 38 comparisons, so 2.4e-3 for all; drawn once, since
 //! the seeds are fixed.
 
-use std::collections::HashMap;
-
 use mayhap::family::Guarantee;
 use mayhap::{
-    AnyFilter, Bloom, Combine, DecodeError, Error, Hashing, Insertion, Mismatch, Removal, Remove, Secret,
-    Shifting, Spec, combine, math,
+    AnyFilter, Bloom, Combine, DecodeError, Error, Hashing, Removal, Remove, Secret, Shifting, Spec, combine,
 };
 use mayhap_eval::{ABSENT, KeyKind, Proportion};
-use proptest::prelude::*;
 
 use crate::{crafted, many};
 
@@ -33,51 +29,11 @@ fn filled(spec: &Spec, keys: impl IntoIterator<Item = u64>) -> Shifting {
     filter
 }
 
-fn ask_absent(filter: &Shifting, count: u64) -> Proportion {
-    let keys: Vec<u64> = (ABSENT..ABSENT + count).collect();
-    let mut hits = Vec::new();
-    filter.contains_all(&keys, &mut hits);
-    Proportion { hits: hits.iter().filter(|&&hit| hit).count() as u64, trials: count }
-}
-
-/// Measured against the experiment's rate, against the formula, and against what the filter says of itself; and no key
-/// that is in is denied.
-fn experiment(starts: u64, probes: u32, shifts: u32, expected: f64) -> Shifting {
-    let n = 100_000;
-    let filter = filled(&sized(starts, probes, shifts).with_capacity(n), 0..n);
-    assert!((0..n).all(|key| filter.contains(key)));
-    let measured = ask_absent(&filter, 3_000_000);
-    let formula = math::shifting_fpr(starts, n as f64, probes, shifts);
-    assert!(measured.agrees_with(expected, 0.01, 4.0), "{measured:?}, expected {expected}");
-    assert!(measured.agrees_with(formula, 0.01, 4.0), "{measured:?}, by the formula {formula}");
-    // What it says of itself knows the fill, and not how many pairs of unset bits there happen to be.
-    assert!(measured.agrees_with(filter.fpr(), 0.005, 4.0), "{measured:?}, reported {}", filter.fpr());
-    assert_eq!(filter.fpr_at_capacity(), formula);
-    filter
-}
-
 #[test]
-fn shb_1_the_rate_is_a_little_above_a_bloom_filters() {
-    experiment(1_000_000, 8, 1, 0.00862);
-    experiment(1_200_000, 8, 1, 0.00323);
-    experiment(1_600_000, 12, 1, 4.8e-4);
-    // n = 20,000, where the paper's formula and the sharper one are told apart: 0.8679% and 0.8618%.
-    let filter = filled(&sized(200_000, 8, 1).with_capacity(20_000), 0..20_000);
-    let measured = ask_absent(&filter, 3_000_000);
-    assert!(measured.agrees_with(0.008619, 0.01, 4.0), "{measured:?}");
-}
-
-#[test]
-fn shb_2_more_shifts_err_more_often() {
-    experiment(1_000_000, 6, 2, 0.00927);
-    experiment(1_000_000, 8, 3, 0.01013);
-}
-
-#[test]
-fn shb_5_a_key_that_is_in_takes_half_as_many_loads_as_probes() {
+fn a_key_that_is_in_takes_half_as_many_loads_as_probes_and_another_fewer() {
     for (probes, shifts) in [(8, 1), (12, 1), (2, 1), (6, 2), (9, 2), (8, 3)] {
         let filter = filled(&sized(100_000, probes, shifts).with_capacity(10_000), 0..10_000);
-        for key in 0..10_000u64 {
+        for key in 0..1_000u64 {
             let mut loads = 0;
             assert!(filter.contains_traced(key, |_| loads += 1));
             assert_eq!(loads, probes / (shifts + 1));
@@ -189,23 +145,6 @@ fn what_it_can_depends_on_its_counters() {
 }
 
 #[test]
-fn filters_that_differ_do_not_merge() {
-    let ours = filled(&sized(1000, 6, 1), 0..100);
-    let seeded = sized(1000, 6, 1).with_hashing(Hashing::Xxh3 { seed: 1 });
-    for (theirs, mismatch) in [
-        (sized(1001, 6, 1), Mismatch::Bits { ours: 1056, theirs: 1057 }),
-        (sized(1000, 8, 1), Mismatch::Probes { ours: 6, theirs: 8 }),
-        (sized(1000, 6, 2), Mismatch::Shifts { ours: 1, theirs: 2 }),
-        (counted(1000, 6, 4), Mismatch::Counters { ours: None, theirs: Some(4) }),
-        (seeded, Mismatch::Seed { ours: 0, theirs: 1 }),
-    ] {
-        let mut merged = ours.clone();
-        assert_eq!(merged.merge(&filled(&theirs, 0..100)), Err(mismatch));
-        assert!(merged.to_bytes() == ours.to_bytes(), "{mismatch}");
-    }
-}
-
-#[test]
 fn many_keys_at_once_are_as_one_by_one() {
     // In the cache, and beyond it, where batches prefetch and put keys off that pass their first window.
     for (starts, probes, shifts) in
@@ -226,89 +165,6 @@ fn many_keys_at_once_are_as_one_by_one() {
     let empty = Shifting::from_spec(&counted(3000, 6, 4)).unwrap();
     many::equal_single(&empty, &(0..500u64).collect::<Vec<_>>(), &(500..900).collect::<Vec<_>>());
     many::equal_single(&empty, &["a", "b", "a"], &["c", "d"]);
-}
-
-#[derive(Clone, Debug)]
-enum Operation {
-    Insert(u64),
-    Remove(u64),
-    Merge(Vec<u64>),
-    SaveAndOpen,
-}
-
-fn operations() -> impl Strategy<Value = Vec<Operation>> {
-    let operation = prop_oneof![
-        40 => (0..200u64).prop_map(Operation::Insert),
-        40 => (0..200u64).prop_map(Operation::Remove),
-        2 => prop::collection::vec(0..200u64, 0..60).prop_map(Operation::Merge),
-        4 => Just(Operation::SaveAndOpen),
-    ];
-    prop::collection::vec(operation, 1..400)
-}
-
-proptest! {
-    #![proptest_config(crate::seeds::config(100))]
-
-    /// From empty to far more keys than it was made for, while every remove is of a key that is in.
-    #[test]
-    fn it_agrees_with_an_exact_multiset(
-        operations in operations(),
-        counter_bits in prop::option::of(2u32..=16),
-        starts in 1u64..1500,
-        groups in 1u32..=8,
-        shifts in 1u32..=3,
-    ) {
-        let probes = groups * (shifts + 1);
-        let spec = match counter_bits {
-            Some(bits) => counted(starts, probes, bits).with_shifts(shifts),
-            None => sized(starts, probes, shifts),
-        };
-        let mut filter = Shifting::from_spec(&spec.with_capacity(50)).unwrap();
-        prop_assert_eq!((filter.starts(), filter.probes()), (starts, probes));
-        let mut model: HashMap<u64, u64> = HashMap::new();
-        let (mut calls, mut known) = (0, true);
-        for operation in operations {
-            match operation {
-                Operation::Insert(key) => {
-                    let outcome = filter.insert(key);
-                    prop_assert!(outcome == Insertion::Perhaps || !model.contains_key(&key));
-                    *model.entry(key).or_insert(0) += 1;
-                    calls += 1;
-                }
-                Operation::Remove(key) if counter_bits.is_some() => {
-                    if let Some(times) = model.get_mut(&key) {
-                        prop_assert!(filter.remove(key) != Ok(Removal::Absent));
-                        *times -= 1;
-                        model.retain(|_, times| *times > 0);
-                    } else if !filter.contains(key) {
-                        let before = filter.clone();
-                        prop_assert!(filter.remove(key) == Ok(Removal::Absent) && filter == before);
-                    }
-                }
-                Operation::Remove(_) => {}
-                Operation::Merge(keys) => {
-                    let other = filled(&spec, keys.iter().copied());
-                    filter.merge(&other).unwrap();
-                    keys.iter().for_each(|&key| *model.entry(key).or_insert(0) += 1);
-                    known = false;
-                }
-                Operation::SaveAndOpen => {
-                    let again = Shifting::from_bytes(&filter.to_bytes()).unwrap();
-                    prop_assert!(again == filter && again.report() == filter.report());
-                    filter = again;
-                }
-            }
-        }
-        prop_assert!(model.keys().all(|&key| filter.contains(key)));
-        prop_assert_eq!(filter.inserted(), known.then_some(calls));
-        // All that is left leaves, and the bits are unset but for those that stay for ever.
-        if counter_bits.is_some() {
-            for (key, times) in model {
-                (0..times).for_each(|_| assert!(filter.remove(key) != Ok(Removal::Absent)));
-            }
-            prop_assert!(filter.saturated() > 0 || filter.fill() == 0.0);
-        }
-    }
 }
 
 // Files.

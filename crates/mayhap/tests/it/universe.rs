@@ -23,38 +23,6 @@ fn wrong(universe: &Universe, set: &[u64], others: &[u64]) -> usize {
     denied + answers(universe, others).iter().filter(|&&hit| hit).count()
 }
 
-/// CAS-1, the two-stage ribbon; and other shares of the universe.
-#[test]
-fn cas_1_no_answer_is_wrong_and_bits_are_those_of_the_formula() {
-    for (n, m, most) in [
-        (10_000u64, 1_000_000u64, 9.0),
-        (100_000, 1_000_000, 5.7),
-        (50_000, 60_000, 2.4),
-        (1000, 999_000, 13.5),
-    ] {
-        let (set, others) = (keys(0..n), keys(n..n + m));
-        for layout in Layout::ALL {
-            let spec = Spec::new().with_layout(layout);
-            let universe = Universe::build_with(&set, &others, &spec, Overlap::Refused, 1).unwrap();
-            assert_eq!(wrong(&universe, &set, &others), 0, "{n} of {m}");
-            let per_key = universe.bits() as f64 / n as f64;
-            let formula = 1.01 * ((m as f64 / n as f64).log2() + 2.0);
-            assert!(per_key <= most, "{n} of {m}: {per_key} bits per key");
-            // The last layers have slots to spare, which 1000 keys feel.
-            let limit = if n == 1000 { 1.2 } else { 1.1 };
-            assert!(
-                per_key <= limit * formula,
-                "{n} of {m}: {per_key} bits per key, {formula} by the formula"
-            );
-            let planned = Spec::new().with_capacity(n).with_others(m).with_layout(layout).universe().unwrap();
-            let off = planned.bits() as f64 / universe.bits() as f64 - 1.0;
-            // Slots come in blocks of 64, and chance decides whether few keys take one more.
-            let limit = if n == 1000 { 0.02 } else { 0.01 };
-            assert!(off.abs() < limit, "{n} of {m}: the plan is {off} off");
-        }
-    }
-}
-
 /// A right one fails with a chance of 6e-7.
 #[test]
 fn keys_that_nobody_knew_are_admitted_at_the_rate_that_it_tells() {

@@ -18,7 +18,7 @@ pub(crate) fn any_of_four(
     any: impl Fn(&FourPlaces) -> bool,
 ) -> bool {
     #[cfg(target_arch = "x86_64")]
-    if lanes.shape.width() <= WIDEST && paths.may_detect() && detect::has_avx2() {
+    if lanes.shape.width() <= WIDEST && paths.takes(detect::has_avx2) {
         // SAFETY: the instructions were detected.
         unsafe { avx2::any_of_four(words, lanes, places, hits, any) };
         return true;

@@ -29,7 +29,7 @@ pub(crate) trait ColumnWork {
 #[inline(always)]
 pub(crate) fn with_parities<W: ColumnWork>(paths: Paths, work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && detect::has_avx2_and_popcnt() {
+    if paths.takes(detect::has_avx2_and_popcnt) {
         // SAFETY: the instructions were detected.
         return unsafe { vectors::run(work) };
     }

@@ -27,7 +27,7 @@ pub(crate) trait LineWork {
 #[inline(always)]
 pub(crate) fn with_lines<W: LineWork>(paths: Paths, work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && detect::has_avx2() {
+    if paths.takes(detect::has_avx2) {
         // SAFETY: the instructions were detected.
         return unsafe { avx2::run(work) };
     }

@@ -62,12 +62,12 @@ pub(crate) fn contains_all<K>(
     hits: &mut [bool],
 ) {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && detect::has_avx2() {
+    if paths.takes(detect::has_avx2) {
         // SAFETY: the instructions were detected.
         return unsafe { avx2::contains_all(paths, words, shape, keys, hash, hits) };
     }
     #[cfg(target_arch = "aarch64")]
-    if paths.may_detect() {
+    if paths.takes(|| true) {
         return neon::contains_all(paths, words, shape, keys, hash, hits);
     }
     portable::contains_all(paths, words, shape, keys, hash, hits);
@@ -85,12 +85,12 @@ pub(crate) fn insert_all<K>(
     told: impl FnMut(bool),
 ) {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && detect::has_avx2() {
+    if paths.takes(detect::has_avx2) {
         // SAFETY: the instructions were detected.
         return unsafe { avx2::insert_all(paths, words, part, shape, keys, hash, told) };
     }
     #[cfg(target_arch = "aarch64")]
-    if paths.may_detect() {
+    if paths.takes(|| true) {
         return neon::insert_all(paths, words, part, shape, keys, hash, told);
     }
     portable::insert_all(paths, words, part, shape, keys, hash, told);
@@ -99,12 +99,12 @@ pub(crate) fn insert_all<K>(
 /// What is done with single keys in blocks of a shape.
 pub(crate) fn single(paths: Paths, shape: BlockShape) -> Single {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && detect::has_avx2() {
+    if paths.takes(detect::has_avx2) {
         // SAFETY: the instructions were detected.
         return unsafe { avx2::single(shape) };
     }
     #[cfg(target_arch = "aarch64")]
-    if paths.may_detect() {
+    if paths.takes(|| true) {
         // SAFETY: NEON is part of every 64-bit ARM.
         return unsafe { neon::single(shape) };
     }

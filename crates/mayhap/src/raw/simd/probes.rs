@@ -267,7 +267,7 @@ pub(crate) fn contains_all<K>(
     }
     let probes = single.probes;
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && detect::has_avx2() {
+    if paths.takes(detect::has_avx2) {
         // SAFETY: the instructions were detected.
         return unsafe { bmi2::ask(words, bits, probes, keys, hash, hits) };
     }
@@ -285,7 +285,7 @@ pub(crate) fn insert_all<K>(
     told: impl FnMut(u32),
 ) {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && detect::has_avx2() {
+    if paths.takes(detect::has_avx2) {
         // SAFETY: the instructions were detected.
         return unsafe { bmi2::put(paths, words, bits, probes, keys, hash, told) };
     }
@@ -307,7 +307,7 @@ pub(crate) struct Single {
 impl Single {
     pub(crate) fn of(probes: u32, paths: Paths) -> Self {
         #[cfg(target_arch = "x86_64")]
-        if paths.may_detect() && detect::has_avx2() {
+        if paths.takes(detect::has_avx2) {
             // SAFETY: the instructions were detected.
             return unsafe { bmi2::single(probes) };
         }

@@ -30,7 +30,7 @@ pub(crate) trait Work {
 #[inline(always)]
 pub(crate) fn with_ranks<W: Work>(paths: Paths, work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
-    if paths.may_detect() && detect::has_bmi2_and_popcnt() {
+    if paths.takes(detect::has_bmi2_and_popcnt) {
         // SAFETY: the instructions were detected.
         return unsafe { bmi2::run(work) };
     }

@@ -79,7 +79,7 @@ pub(crate) fn place_all<const WAYS: usize>(
     to: &mut Places<WAYS>,
 ) {
     #[cfg(target_arch = "x86_64")]
-    if short && paths.may_detect() && detect::has_avx2() {
+    if short && paths.takes(detect::has_avx2) {
         // SAFETY: the instructions were detected.
         return unsafe { avx2_place_all(shards, bits, (halves, count), to) };
     }
