@@ -598,6 +598,9 @@ struct Input {
     carriage_returns: CarriageReturns,
 }
 
+/// In KiB. A little more than the largest dictionary that `xz` makes (1.5 GiB) takes.
+const XZ_MEMORY: u32 = 2 << 20;
+
 /// What an input is called in messages.
 pub(crate) fn name_of(path: &Path) -> String {
     if path == Path::new("-") { "(standard input)".into() } else { path.display().to_string() }
@@ -672,7 +675,7 @@ impl Input {
             Some(Compression::Zstd) => {
                 Box::new(zstd::stream::read::Decoder::new(whole).with_context(|| name.to_string())?)
             }
-            Some(Compression::Xz) => Box::new(liblzma::read::XzDecoder::new_multi_decoder(whole)),
+            Some(Compression::Xz) => Box::new(lzma_rust2::XzReader::new_mem_limit(whole, true, XZ_MEMORY)),
             Some(Compression::Bzip2) => Box::new(bzip2::read::MultiBzDecoder::new(whole)),
         };
         Ok(Self {

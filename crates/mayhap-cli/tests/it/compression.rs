@@ -2,6 +2,8 @@
 
 use std::io::Write;
 
+use lzma_rust2::{XzOptions, XzWriter};
+
 use crate::runner::{Folder, lines};
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -19,7 +21,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn xz(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 1);
+    let mut encoder = XzWriter::new(Vec::new(), XzOptions::with_preset(1)).unwrap();
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }
