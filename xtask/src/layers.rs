@@ -161,7 +161,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The word so many behind the next one.
+    /// The word that comes `behind` words after the next one.
     fn word(&self, behind: usize) -> Option<&'a str> {
         self.words.get(self.at + behind).map(|&(_, word)| word)
     }

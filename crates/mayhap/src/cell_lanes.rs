@@ -26,7 +26,7 @@ impl CellShape {
     }
 }
 
-/// How many cells of this width are looked at together. Four, two and one divide a bucket. So many take at most 64
+/// How many cells of this width are looked at together. Four, two and one divide a bucket. Together they take at most 64
 /// bits, with those before them in the same byte; two of 31 bits would not.
 #[inline(always)]
 const fn together(width: u32) -> u32 {

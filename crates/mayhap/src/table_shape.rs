@@ -6,7 +6,7 @@ use crate::narrow::{low_u64, small, whole};
 use crate::probing::reduce;
 use crate::spec::MAX_BITS;
 
-/// So many lines behind its own a remainder may be.
+/// The largest distance, in lines, of a remainder from its own line.
 pub(crate) const FARTHEST: u64 = 3;
 
 /// Bits of the distance.
@@ -60,7 +60,7 @@ impl Shape {
         Some(Self { names, lines, remainder_bits, scale: low_u64(scale), back, remainders })
     }
 
-    /// The smallest that takes so many keys and has so many names, or more where they cost nothing.
+    /// The smallest that takes this number of keys and names; it has more names where they cost nothing.
     pub(crate) fn for_keys(keys: u64, names: u64) -> Option<Self> {
         // Fewer remainders fit where they are long, and they are short where there are many lines.
         let sized = (1..=MOST_SLOTS).rev().find_map(|slots| {
@@ -73,7 +73,7 @@ impl Shape {
         sized.with_all_names()
     }
 
-    /// The largest that takes at most so many bits; `None` if the smallest takes more.
+    /// The largest that takes at most `bits` bits; `None` if the smallest takes more.
     pub(crate) fn within(bits: u64, names: impl Fn(u64) -> u64) -> Option<Self> {
         let lines = (bits / u64::from(LINE_BITS)).checked_sub(FARTHEST)?;
         if lines < Self::FEWEST_LINES {
@@ -109,7 +109,7 @@ impl Shape {
         self.lines + FARTHEST
     }
 
-    /// How many of so many keys have no room near their lines, on average.
+    /// The mean number of keys, out of `keys`, that find no room near their lines.
     pub(crate) fn crowded(&self, keys: u64) -> u64 {
         whole(libm::round(math::table_crowded(keys, self.lines, self.remainders.slots(), small(FARTHEST))))
     }

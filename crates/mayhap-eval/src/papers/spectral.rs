@@ -139,7 +139,7 @@ impl Setting {
         };
         let most_low = match rule.rule {
             MinimumSelection | MinimalIncrease => Some(0.0),
-            // Keys that are marked by chance: at most so many of the keys, and 4 deviations of the count. They become more
+            // Keys that are marked by chance: at most this share of the keys, and 4 deviations of the count. They become more
             // fast with the load.
             RecurringMinimum => {
                 let counted = Proportion { hits: tally.low, trials: tally.keys };

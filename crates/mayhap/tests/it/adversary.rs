@@ -50,7 +50,7 @@ fn polluting(count: usize, bits: u64, probes: u32, hashing: Hashing) -> Vec<u64>
     keys
 }
 
-/// Rule 3: the alarm. Chosen keys, as in ADV-2, fill a filter six standard deviations above so many random keys; under a
+/// Rule 3: the alarm. Chosen keys, as in ADV-2, fill a filter six standard deviations above what as many random keys do; under a
 /// secret they do not.
 #[test]
 fn rule_3_chosen_keys_raise_the_alarm() {

@@ -1,4 +1,4 @@
-//! The family `dleft`: what is its own beside the experiments, and files that somebody made up.
+//! The family `dleft`: what the experiments do not check, and crafted files.
 //!
 //! The measured rates pass within 4 standard deviations (a chance of 6e-5 each that a right filter fails, drawn once:
 //! the seeds are fixed).

@@ -1,4 +1,4 @@
-//! The family `scalable`: sizes and rates beside the experiments, growth, merging, and files that somebody made up.
+//! The family `scalable`: sizes and rates that the experiments do not check, growth, merging, and crafted files.
 //!
 //! The measured rates of SCL-1 to SCL-4 pass within 4 standard deviations, of the count and of 2% from one seed to the
 //! next (a chance of 6e-5 each that a right filter fails, drawn once: the seeds are fixed).

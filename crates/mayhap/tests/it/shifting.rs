@@ -1,4 +1,4 @@
-//! The family `shifting`: what is its own beside the experiments, and files that somebody made up.
+//! The family `shifting`: what the experiments do not check, and crafted files.
 //!
 //! The measured rates pass within 4 standard deviations, those of the count and those of the rate from one seed to the
 //! next: a chance of 6e-5 each that a right filter fails. There are 38 comparisons, so 2.4e-3 for all; drawn once, since

@@ -1,4 +1,4 @@
-//! The family `shifting-association`: what is its own beside the experiments, a model, and files that somebody made up.
+//! The family `shifting-association`: what the experiments do not check, a model, and crafted files.
 //!
 //! The measured rates pass within 4 standard deviations: a chance of 6e-5 each that a right filter fails. There are 11
 //! comparisons, so 7e-4 for all; drawn once, since the seeds are fixed.

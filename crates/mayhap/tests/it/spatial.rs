@@ -1,4 +1,4 @@
-//! The family `spatial`: what is its own beside the experiments, a model, and files that somebody made up.
+//! The family `spatial`: what the experiments do not check, a model, and crafted files.
 //!
 //! Measured rates pass within 4 standard deviations (a chance of 6e-5 each that a right filter fails; some 60 of them
 //! make 4e-3, drawn once: the seeds are fixed). Of the rates of areas 2% are allowed from one seed to the next.
@@ -388,7 +388,7 @@ proptest! {
     }
 }
 
-// Files that somebody made up.
+// Crafted files.
 
 /// The file with another section of areas, whose length and checksum the header is given.
 fn with_section(file: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! The family `spectral`: what is its own beside the experiments, and files that somebody made up.
+//! The family `spectral`: what the experiments do not check, and crafted files.
 //!
 //! The experiments have fixed seeds and enough runs that the mean share of wrong estimates has a standard deviation of
 //! 5% of itself at most. They pass within 15% of the expected values, and minimum selection within 8% of the rate of

@@ -1,4 +1,4 @@
-//! The family `windowed`: what is its own beside the experiments, an exact window as a model, and files that somebody made up.
+//! The family `windowed`: what the experiments do not check, an exact window as a model, and crafted files.
 //!
 //! Measured rates pass within 4 standard deviations (a chance of 6e-5 each that a right filter fails, drawn once: the
 //! seeds are fixed). The rate of one filter differs a little from moment to moment, so that rates are measured at several
