@@ -52,8 +52,6 @@ fn tests(all: bool, option: &str) -> Cargo {
     if all {
         Cargo::line(&format!("test {option} --workspace --all-features --release -- --include-ignored"))
             .with_env("MAYHAP_TEST_ALL", "1")
-            // Linking a hundred programs with it took an hour, and large data needs optimised loops only.
-            .with_env("CARGO_PROFILE_RELEASE_LTO", "off")
     } else {
         Cargo::line(&format!("test {option} --workspace --all-features"))
     }
@@ -109,7 +107,7 @@ mod tests {
         assert_eq!(*peers, "cargo xtask peers --all");
         assert_eq!(*built, "cargo test --no-run --workspace --all-features");
         assert_eq!(*run, "cargo test --workspace --all-features");
-        let env = "MAYHAP_TEST_ALL=1 CARGO_PROFILE_RELEASE_LTO=off";
+        let env = "MAYHAP_TEST_ALL=1";
         assert_eq!(
             *built_for_release,
             format!("{env} cargo test --no-run --workspace --all-features --release -- --include-ignored")
