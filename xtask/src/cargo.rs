@@ -3,14 +3,18 @@
 use std::env;
 use std::ffi::OsString;
 use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 /// What becomes of what a command prints.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Output {
+pub(crate) enum Output<'a> {
     /// It goes straight to our own output.
     Live,
+    /// The same, and what goes to standard output is written to a file too.
+    Kept(&'a Path),
     /// It is shown behind the command if that fails, as a part of the error.
     IfItFails,
 }
@@ -50,7 +54,7 @@ impl Cargo {
     /// # Errors
     ///
     /// A component is missing, cargo did not start, or cargo failed.
-    pub(crate) fn run(&self, root: &Path, output: Output) -> Result<(), String> {
+    pub(crate) fn run(&self, root: &Path, output: Output<'_>) -> Result<(), String> {
         if let Some(component) = self.needs {
             component.ensure(root)?;
         }
@@ -59,6 +63,16 @@ impl Cargo {
         let not_started = |error| format!("cargo did not start: {error}");
         let (status, said) = match output {
             Output::Live => (command.status().map_err(not_started)?, String::new()),
+            Output::Kept(log) => {
+                let unwritable = |error| format!("{}: {error}", log.display());
+                log.parent().map_or(Ok(()), fs::create_dir_all).map_err(unwritable)?;
+                let mut kept = File::create(log).map_err(unwritable)?;
+                let mut child = command.stdout(Stdio::piped()).spawn().map_err(not_started)?;
+                if let Some(said) = child.stdout.take() {
+                    copy_lines(BufReader::new(said), &mut kept).map_err(unwritable)?;
+                }
+                (child.wait().map_err(not_started)?, String::new())
+            }
             Output::IfItFails => {
                 let done = command.stdin(Stdio::null()).output().map_err(not_started)?;
                 let said =
@@ -132,6 +146,17 @@ impl Component {
             .status()
             .is_ok_and(|status| status.success())
     }
+}
+
+/// Copies to our output and to a file, line by line, so that progress is seen.
+fn copy_lines(mut from: impl BufRead, kept: &mut File) -> io::Result<()> {
+    let mut line = Vec::new();
+    while from.read_until(b'\n', &mut line)? > 0 {
+        io::stdout().lock().write_all(&line)?;
+        kept.write_all(&line)?;
+        line.clear();
+    }
+    Ok(())
 }
 
 /// The cargo that started us, so that `cargo +nightly xtask test` tests with nightly.

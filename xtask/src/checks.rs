@@ -2,7 +2,7 @@
 
 use crate::cargo::{CLIPPY, Cargo, RUSTFMT};
 use crate::step::{Step, Work};
-use crate::{golden, layers, miri, peers, targets, unsafety};
+use crate::{golden, layers, miri, peers, promises, targets, unsafety};
 
 const BUILD: &str = "tests, built";
 const PEERS: &str = "peers";
@@ -19,7 +19,10 @@ pub(crate) fn test(all: bool) -> Vec<Step> {
     steps.extend([
         cargo(BUILD, tests(all, "--no-run")).after(&["format"]).live(),
         // Plain `cargo test`: it is there wherever cargo is, and it runs the doctests, README included.
-        cargo(TESTS, tests(all, "")).after(&[BUILD, PEERS]).live(),
+        Step::new(TESTS, Work::Tests { call: tests(all, ""), log: promises::log_of_tests })
+            .after(&[BUILD, PEERS])
+            .live(),
+        promises(all).after(&[TESTS]),
         cargo(
             "lints",
             Cargo::line("clippy --workspace --all-targets --all-features -- -D warnings").needing(&CLIPPY),
@@ -65,6 +68,18 @@ pub(crate) fn peers(all: bool) -> Step {
         Work::Rule { check: peers::usual, rerun: "cargo xtask peers" }
     };
     Step::new(PEERS, work)
+}
+
+/// Every promise of the documents, compared with the tests of the same run.
+fn promises(all: bool) -> Step {
+    let check = if all { promises::after_all_tests } else { promises::after_tests };
+    Step::new("promises", Work::Rule { check, rerun: "cargo xtask promises" })
+}
+
+/// Every promise of the documents, with the tests that they name; or with the last run of tests, whatever it was.
+pub(crate) fn promises_alone(last_tests: bool) -> Step {
+    let check = if last_tests { promises::after_tests } else { promises::alone };
+    Step::new("promises", Work::Rule { check, rerun: "cargo xtask promises" })
 }
 
 /// The library on other machines.

@@ -13,6 +13,7 @@
 //! | `targets.rs` | the library on other machines                                    |
 //! | `install.rs` | programs that tests need: whether they are here, how to get them  |
 //! | `peers.rs`   | the real programs whose files we read and write: installing them |
+//! | `promises.rs`| every promise of the documents is executed                       |
 //! | `tokens.rs`  | Rust source without comments and literals, for house rules       |
 //! | `tree.rs`    | where the repository is, and its files                           |
 //!
@@ -25,6 +26,7 @@ mod install;
 mod layers;
 mod miri;
 mod peers;
+mod promises;
 mod step;
 mod targets;
 mod tokens;
@@ -40,6 +42,9 @@ usage: cargo xtask <command>
 
   test [--all]       every check of the project: format, lints, features, tests, docs, house rules
                      --all: release build, the slow tests (MAYHAP_TEST_ALL=1), Miri and other machines too
+  promises [--last-tests]
+                     only what the documents promise: runs every row of docs/coverage.md, every example, and compares
+                     --last-tests: builds nothing, and takes tests for passed that the last run has passed
   rules              only the house rules: where `unsafe` may stand, imports downwards, golden files unchanged
   targets            only the library on other machines: 32-bit, ARM, big-endian, WebAssembly; installs what is missing
                      (targets by rustup; linkers, emulators and node on Debian as root), or fails and names the command
@@ -57,6 +62,7 @@ exit code: 0 all well, 1 a step failed, 2 the command line was not understood
 #[derive(Debug, PartialEq, Eq)]
 enum Task {
     Test { all: bool },
+    Promises { last_tests: bool },
     Rules,
     Targets,
     Peers { all: bool },
@@ -88,6 +94,10 @@ impl Task {
                 [flag, tail @ ..] if flag == "--all" => (Self::Peers { all: true }, tail),
                 _ => (Self::Peers { all: false }, rest),
             },
+            "promises" => match rest {
+                [flag, tail @ ..] if flag == "--last-tests" => (Self::Promises { last_tests: true }, tail),
+                _ => (Self::Promises { last_tests: false }, rest),
+            },
             "rules" => (Self::Rules, rest),
             "targets" => (Self::Targets, rest),
             "miri" => (Self::Miri, rest),
@@ -110,6 +120,9 @@ impl Task {
         let root = tree::root();
         match self {
             Self::Test { all } => step::run_all("xtask test", &checks::test(all), &root),
+            Self::Promises { last_tests } => {
+                step::run_all("xtask promises", &[checks::promises_alone(last_tests)], &root)
+            }
             Self::Rules => step::run_all("xtask rules", &checks::rules(), &root),
             Self::Targets => step::run_all("xtask targets", &[checks::other_targets()], &root),
             Self::Peers { all } => step::run_all("xtask peers", &[checks::peers(all)], &root),
@@ -159,6 +172,8 @@ mod tests {
         assert_eq!(parse("test"), Ok(Task::Test { all: false }));
         assert_eq!(parse("test --all"), Ok(Task::Test { all: true }));
         assert_eq!(parse("test --help"), Ok(Task::Help));
+        assert_eq!(parse("promises"), Ok(Task::Promises { last_tests: false }));
+        assert_eq!(parse("promises --last-tests"), Ok(Task::Promises { last_tests: true }));
         assert_eq!(parse("rules"), Ok(Task::Rules));
         assert_eq!(parse("targets"), Ok(Task::Targets));
         assert_eq!(parse("peers"), Ok(Task::Peers { all: false }));

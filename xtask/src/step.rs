@@ -6,7 +6,7 @@
 
 use std::num::NonZeroUsize;
 use std::panic::{self, AssertUnwindSafe};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -32,6 +32,13 @@ pub(crate) struct Step {
 pub(crate) enum Work {
     /// By a call of cargo.
     Cargo(Cargo),
+    /// By a call of cargo whose output is kept for the steps behind it.
+    Tests {
+        /// The call.
+        call: Cargo,
+        /// The file for what it prints, by the root.
+        log: fn(&Path) -> PathBuf,
+    },
     /// By looking at the repository itself.
     Rule {
         /// Gets the repository's root; an error lists what breaks the rule.
@@ -45,14 +52,15 @@ impl Work {
     /// The command that repeats this work alone.
     pub(crate) fn rerun(&self) -> String {
         match self {
-            Self::Cargo(call) => call.to_string(),
+            Self::Cargo(call) | Self::Tests { call, .. } => call.to_string(),
             Self::Rule { rerun, .. } => (*rerun).to_owned(),
         }
     }
 
-    fn run(&self, root: &Path, output: Output) -> Result<(), String> {
+    fn run(&self, root: &Path, output: Output<'_>) -> Result<(), String> {
         match self {
             Self::Cargo(call) => call.run(root, output),
+            Self::Tests { call, log } => call.run(root, Output::Kept(&log(root))),
             Self::Rule { check, .. } => check(root),
         }
     }
@@ -194,7 +202,7 @@ impl Run<'_> {
         let Step { name, work, live, .. } = &steps[number];
         let place = format!("{title}: {}/{} {name}", number + 1, steps.len());
         match work {
-            Work::Cargo(call) => println!("{place}: {call}"),
+            Work::Cargo(call) | Work::Tests { call, .. } => println!("{place}: {call}"),
             Work::Rule { .. } => println!("{place}"),
         }
         let start = Instant::now();

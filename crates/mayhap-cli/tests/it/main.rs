@@ -11,7 +11,6 @@ mod clean_ends;
 mod completions;
 mod compression;
 mod count;
-mod coverage;
 mod damage;
 mod dedup;
 mod dedup_awkward;
