@@ -10,9 +10,10 @@ use crate::tokens::{code_only, is_word, tokens};
 use crate::tree;
 
 /// The modules of the library in layers, highest first. Modules of one layer may import each other.
-const LAYERS: [&[&str]; 9] = [
+const LAYERS: [&[&str]; 10] = [
     &["registry", "interop", "exceptions", "advise"],
     &["filters"],
+    &["shell"],
     &["family", "traits", "rates"],
     &["retrieval", "spec", "wire", "key_rules", "table_shape", "intersection", "limit"],
     &["bits"],

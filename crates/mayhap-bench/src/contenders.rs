@@ -262,7 +262,7 @@ fn ours<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<'k,
                 bloom.insert_all(keys);
                 bloom
             },
-            |bloom: &Bloom, keys| count_batches(keys, |batch, hits| bloom.contains_all(batch, hits)),
+            |bloom: &Bloom, keys| count_batches(keys, |batch, hits| bloom.contains_each(batch, hits)),
             bytes,
         ),
     ]
@@ -302,7 +302,7 @@ fn blocked<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<
                         blocked
                     },
                     |blocked: &Blocked, keys| {
-                        count_batches(keys, |batch, hits| blocked.contains_all(batch, hits))
+                        count_batches(keys, |batch, hits| blocked.contains_each(batch, hits))
                     },
                     bytes,
                 ),
@@ -346,7 +346,7 @@ fn cuckoo<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<'
                         cuckoo
                     },
                     |cuckoo: &Cuckoo, keys| {
-                        count_batches(keys, |batch, hits| cuckoo.contains_all(batch, hits))
+                        count_batches(keys, |batch, hits| cuckoo.contains_each(batch, hits))
                     },
                     bytes,
                     |cuckoo: &mut Cuckoo, keys| {
@@ -385,7 +385,7 @@ fn counting<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender
                 counting.insert_all(keys);
                 counting
             },
-            |counting: &Counting, keys| count_batches(keys, |batch, hits| counting.contains_all(batch, hits)),
+            |counting: &Counting, keys| count_batches(keys, |batch, hits| counting.contains_each(batch, hits)),
             bytes,
             |counting: &mut Counting, keys| {
                 Some(count_removed(keys, |batch, removed| counting.remove_all(batch, removed)))
@@ -420,7 +420,7 @@ fn dleft<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender<'k
                 dleft.insert_all(keys).expect("made for so many");
                 dleft
             },
-            |dleft: &Dleft, keys| count_batches(keys, |batch, hits| dleft.contains_all(batch, hits)),
+            |dleft: &Dleft, keys| count_batches(keys, |batch, hits| dleft.contains_each(batch, hits)),
             bytes,
             |dleft: &mut Dleft, keys| {
                 Some(count_removed(keys, |batch, removed| dleft.remove_all(batch, removed)))
@@ -454,7 +454,7 @@ fn spectral<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender
                 spectral.insert_all(keys);
                 spectral
             },
-            |spectral: &Spectral, keys| count_batches(keys, |batch, hits| spectral.contains_all(batch, hits)),
+            |spectral: &Spectral, keys| count_batches(keys, |batch, hits| spectral.contains_each(batch, hits)),
             bytes,
         ),
     ]
@@ -494,7 +494,7 @@ pub(crate) fn expanding<'k, K: BenchKey + 'k>(
                 expanding
             },
             |expanding: &Expanding, keys| {
-                count_batches(keys, |batch, hits| expanding.contains_all(batch, hits))
+                count_batches(keys, |batch, hits| expanding.contains_each(batch, hits))
             },
             bytes,
             |expanding: &mut Expanding, keys| {
@@ -573,7 +573,7 @@ pub(crate) fn known<'k, K: BenchKey + 'k>(Task { fpr, .. }: Task) -> Vec<Contend
         let spec = Spec::new().with_fpr(fpr).with_layout(layout);
         move |keys: &[K], threads| Fuse::build_with(keys, &spec, threads).expect("memory")
     };
-    let (contains, contains_all) = (|fuse: &Fuse, key: K| fuse.contains(key), Fuse::contains_all::<K>);
+    let (contains, contains_all) = (|fuse: &Fuse, key: K| fuse.contains(key), Fuse::contains_each::<K>);
     let mut table = Vec::new();
     table.extend(one_known(&FUSE, fuse(Layout::Fastest), contains, contains_all, Fuse::size_in_bytes));
     table.extend(one_known(
@@ -589,7 +589,7 @@ pub(crate) fn known<'k, K: BenchKey + 'k>(Task { fpr, .. }: Task) -> Vec<Contend
     };
     for (known, layout) in [(&RIBBON, Layout::Fastest), (&RIBBON_COMPACT, Layout::Compact)] {
         let contains = |ribbon: &Ribbon, key: K| ribbon.contains(key);
-        let contains_all = Ribbon::contains_all::<K>;
+        let contains_all = Ribbon::contains_each::<K>;
         table.extend(one_known(known, ribbon(layout), contains, contains_all, Ribbon::size_in_bytes));
     }
     table

@@ -74,8 +74,8 @@ fn membership(n: u64, rounds: usize) -> Result<()> {
     bloom.insert_all(&keys);
     shifting.insert_all(&keys);
     let (mut of_bloom, mut of_shifting) = (Vec::new(), Vec::new());
-    bloom.contains_all(&absent, &mut of_bloom);
-    shifting.contains_all(&absent, &mut of_shifting);
+    bloom.contains_each(&absent, &mut of_bloom);
+    shifting.contains_each(&absent, &mut of_shifting);
     let denied = |hits: &[bool]| share(hits.iter().filter(|&&hit| !hit).count(), hits.len());
     let contenders = [
         Contender {
@@ -83,7 +83,7 @@ fn membership(n: u64, rounds: usize) -> Result<()> {
             bits: bloom.bits(),
             values: probes,
             single: Box::new(|keys| sum(keys, |key| bloom.contains(key).into())),
-            batch: Box::new(|keys| many(keys, |keys, hits| bloom.contains_all(keys, hits), u64::from)),
+            batch: Box::new(|keys| many(keys, |keys, hits| bloom.contains_each(keys, hits), u64::from)),
             touch: Box::new(|key, load| touch_bloom(&bloom, key, load)),
             right: [1.0, denied(&of_bloom)],
             formula: [1.0, 1.0 - math::bloom_fpr(bits, n as f64, probes)],
@@ -93,7 +93,7 @@ fn membership(n: u64, rounds: usize) -> Result<()> {
             bits: shifting.bits(),
             values: probes / 2 + 1,
             single: Box::new(|keys| sum(keys, |key| shifting.contains(key).into())),
-            batch: Box::new(|keys| many(keys, |keys, hits| shifting.contains_all(keys, hits), u64::from)),
+            batch: Box::new(|keys| many(keys, |keys, hits| shifting.contains_each(keys, hits), u64::from)),
             touch: Box::new(|key, load| {
                 shifting.contains_traced(key, |byte| load(byte, byte + 7));
             }),
@@ -129,8 +129,8 @@ fn association(n: u64, rounds: usize) -> Result<()> {
     );
     let both_batch = |keys: &[u64]| {
         let (mut hits, mut hits_of_other) = (Vec::new(), Vec::new());
-        one.contains_all(keys, &mut hits);
-        other.contains_all(keys, &mut hits_of_other);
+        one.contains_each(keys, &mut hits);
+        other.contains_each(keys, &mut hits_of_other);
         hits.iter().zip(&hits_of_other).map(|(&hit, &other)| u64::from(hit) + 2 * u64::from(other)).sum()
     };
     let contenders = [
@@ -194,7 +194,7 @@ fn multiplicity(n: u64, rounds: usize) -> Result<()> {
     let large =
         spectral(u64::from(COUNTER_BITS) * (f64::from(probes) * n as f64 / std::f64::consts::LN_2) as u64)?;
     let mut counts = Vec::new();
-    shifting.count_all(&keys, &mut counts);
+    shifting.count_each(&keys, &mut counts);
     ensure!(keys.iter().zip(&counts).all(|(&key, &told)| told >= count(key)), "a count was too low");
     let right = |told: &dyn Fn(u64) -> u64| {
         let members = keys.iter().filter(|&&key| told(key) == count(key)).count();
@@ -211,7 +211,7 @@ fn multiplicity(n: u64, rounds: usize) -> Result<()> {
             values: probes,
             single: Box::new(|keys| sum(keys, |key| shifting.count(key))),
             batch: Box::new(|keys| {
-                many(keys, |keys, counts| shifting.count_all(keys, counts), |count| count)
+                many(keys, |keys, counts| shifting.count_each(keys, counts), |count| count)
             }),
             touch: Box::new(|key, load| {
                 shifting.count_traced(key, |byte| load(byte, byte + 7));
@@ -235,7 +235,7 @@ fn classic<'a>(name: &'static str, filter: &'a Spectral, n: u64, right: [f64; 2]
         bits: filter.cells() * u64::from(COUNTER_BITS),
         values: filter.probes(),
         single: Box::new(|keys| sum(keys, |key| filter.count(key))),
-        batch: Box::new(|keys| many(keys, |keys, counts| filter.count_all(keys, counts), |count| count)),
+        batch: Box::new(|keys| many(keys, |keys, counts| filter.count_each(keys, counts), |count| count)),
         touch: Box::new(|key, load| touch_counters(filter, key, load)),
         right,
         formula: [least; 2],

@@ -218,7 +218,7 @@ impl ClassicFilter {
             )),
             Self::Bloom => {
                 Ok(time(members, absent, Bloom::from_spec(&spec)?, Bloom::insert_all, |bloom, keys| {
-                    in_batches(keys, |batch, hits| bloom.contains_all(batch, hits))
+                    in_batches(keys, |batch, hits| bloom.contains_each(batch, hits))
                 }))
             }
             Self::Blocked => Ok(time(
@@ -226,7 +226,7 @@ impl ClassicFilter {
                 absent,
                 Blocked::from_spec(&spec.with_layout(Layout::Fastest))?,
                 Blocked::insert_all,
-                |blocked, keys| in_batches(keys, |batch, hits| blocked.contains_all(batch, hits)),
+                |blocked, keys| in_batches(keys, |batch, hits| blocked.contains_each(batch, hits)),
             )),
         }
     }

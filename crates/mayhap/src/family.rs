@@ -13,6 +13,7 @@ use crate::key_rules::KeyRules;
 use crate::math::AreaRates;
 #[cfg(feature = "internals")]
 use crate::paths::Paths;
+use crate::probing::Probing;
 use crate::shards::DigestShards;
 use crate::spec::{CountingRule, Layout, Plan, Spec};
 use crate::traits::{
@@ -263,6 +264,8 @@ pub struct Family {
     pub summary: &'static str,
     /// What its filters can do.
     pub can: Capabilities,
+    /// The rules by which its files find positions.
+    pub probing: &'static [Probing],
     /// What its operations cost.
     pub cost: Cost,
     /// How a filter comes to be.
@@ -307,6 +310,22 @@ pub struct Capabilities {
     pub grows: bool,
     /// It makes no errors.
     pub exact: bool,
+}
+
+impl Capabilities {
+    /// Nothing but questions.
+    pub const NONE: Self = Self {
+        inserts: false,
+        removes: false,
+        counts: false,
+        labels: false,
+        merges: false,
+        intersects: false,
+        subtracts: false,
+        folds: false,
+        grows: false,
+        exact: false,
+    };
 }
 
 /// Complexity, in the words of the literature: n keys, k probes, U integers, p the rate, m others of a universe, and the
@@ -561,7 +580,7 @@ pub(crate) fn from_bytes<F>(
     bytes: &[u8],
     secret: Option<&Secret>,
     family: &Family,
-    decode: fn(&mut Frame, Hashing) -> Result<F, DecodeError>,
+    decode: impl FnOnce(&mut Frame, Hashing) -> Result<F, DecodeError>,
 ) -> Result<F, DecodeError> {
     let mut frame = Frame::parse(&Bytes::from(bytes.to_vec()), Verify::All)?;
     let hashing = frame.hashing(secret)?;

@@ -106,6 +106,7 @@ mod raw;
 pub mod registry;
 mod retrieval;
 pub mod shards;
+mod shell;
 pub mod spec;
 mod table_shape;
 #[cfg(feature = "std")]

@@ -1021,6 +1021,13 @@ pub struct CountingSize {
     pub fpr: f64,
 }
 
+impl CountingSize {
+    pub(crate) const fn plan(&self) -> Plan {
+        let Self { capacity, cells, probes, counter_bits, fpr_asked, fpr } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: cells * counter_bits as u64, probes: Some(probes) }
+    }
+}
+
 /// The numbers of a spectral filter, all known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpectralSize {
@@ -1375,6 +1382,20 @@ pub struct BlockedSize {
     pub fpr: f64,
 }
 
+impl BlockedSize {
+    pub(crate) const fn plan(&self) -> Plan {
+        let Self { capacity, blocks, shape, fpr_asked, fpr } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: blocks * shape.bits(), probes: Some(shape.probes()) }
+    }
+
+    pub(crate) const fn layout(&self) -> Layout {
+        match self.shape {
+            BlockShape::Line { .. } => Layout::Compact,
+            BlockShape::Split => Layout::Fastest,
+        }
+    }
+}
+
 /// Bits that hold not even one key at the asked rate are too few.
 fn at_least_one(capacity: u64, bits: u64, needed: impl FnOnce() -> u64) -> Result<u64, SpecError> {
     if capacity == 0 { Err(SpecError::Unreachable { bits, needed: needed() }) } else { Ok(capacity) }
@@ -1652,6 +1673,13 @@ pub struct BloomSize {
     pub fpr_asked: f64,
     /// The rate that these integers give at capacity.
     pub fpr: f64,
+}
+
+impl BloomSize {
+    pub(crate) const fn plan(&self) -> Plan {
+        let Self { capacity, bits, probes, fpr_asked, fpr } = *self;
+        Plan { capacity, fpr_asked, fpr, bits, probes: Some(probes) }
+    }
 }
 
 /// What a family would build, without building it.

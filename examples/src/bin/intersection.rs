@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let sent = of_east.to_bytes();
     let mut answers = Vec::new();
-    Bloom::from_bytes(&sent)?.contains_all(&west, &mut answers);
+    Bloom::from_bytes(&sent)?.contains_each(&west, &mut answers);
     let candidates: Vec<String> =
         west.iter().zip(&answers).filter(|&(_, &perhaps)| perhaps).map(|(key, _)| key.clone()).collect();
     println!("bytes of the filter that east sends: {}", sent.len());

@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("bytes as a Bloom filter for {}%: {}", FPR * 100.0, filter.bits() / 8);
 
     let mut answers = Vec::new();
-    filter.contains_all(&asked, &mut answers);
+    filter.contains_each(&asked, &mut answers);
     let (mut on_list, mut found, mut wrong) = (0, 0, 0);
     for (&number, &perhaps) in asked.iter().zip(&answers) {
         let truth = exact.contains_digest(exact.hashing().digest_of(number));

@@ -46,7 +46,7 @@ pub(super) fn cbf_1(seed: u64) -> Result<Vec<Finding>, Error> {
     filter.remove_all(&leaving, &mut removed);
     let staying: Vec<u64> = (0..1_000_000).filter(stays).map(|index| key(seed, index)).collect();
     let mut hits = Vec::new();
-    filter.contains_all(&staying, &mut hits);
+    filter.contains_each(&staying, &mut hits);
     let mut fresh = empty()?;
     fresh.insert_all(&staying);
     let unlike = (0..CELLS).filter(|&place| filter.counter(place) != fresh.counter(place)).count();

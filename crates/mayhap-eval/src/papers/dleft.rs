@@ -88,7 +88,7 @@ fn churn(buckets: u64, seed: u64) -> Result<Vec<Finding>, Error> {
         refused += f64::from(u8::from(filter.insert(present[leaving]).is_err()));
     }
     let mut hits = Vec::new();
-    filter.contains_all(&present, &mut hits);
+    filter.contains_each(&present, &mut hits);
     let missed = hits.iter().filter(|&&hit| !hit).count() as u64;
     let fpr = math::dleft_fpr(buckets, 14, count as f64);
     let asked = admitted(&filter, seed, absent(ASKED));

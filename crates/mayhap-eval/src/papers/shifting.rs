@@ -161,7 +161,7 @@ pub(super) fn shb_4(seed: u64) -> Result<Vec<Finding>, Error> {
         let counted = (0..KEYS).map(|index| (key(seed, index), truth(index)));
         let filter = ShiftingMultiplicity::of_counts(&spec, counted)?;
         let mut counts = Vec::new();
-        filter.count_all(&keys(seed, 0..KEYS), &mut counts);
+        filter.count_each(&keys(seed, 0..KEYS), &mut counts);
         let mut wrong = Proportion { hits: 0, trials: KEYS };
         for (index, &count) in (0..).zip(&counts) {
             wrong.hits += u64::from(count != truth(index));

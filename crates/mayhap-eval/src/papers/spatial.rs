@@ -24,7 +24,7 @@ fn told(filter: &Spatial, count: u64, seed: u64) -> Vec<u64> {
     let mut labels = Vec::new();
     for part in keys(seed, absent(count)).chunks(super::BATCH) {
         labels.clear();
-        filter.label_all(part, &mut labels);
+        filter.label_each(part, &mut labels);
         labels.iter().for_each(|label| told[usize::from(label.unwrap_or(0))] += 1);
     }
     told
@@ -33,7 +33,7 @@ fn told(filter: &Spatial, count: u64, seed: u64) -> Vec<u64> {
 /// Of the keys of an area, how many are told to be in a lower one or in none, and how many in a higher one.
 fn mislabelled(filter: &Spatial, area: u16, each: u64, seed: u64) -> (u64, u64) {
     let mut labels = Vec::new();
-    filter.label_all(&keys_of(area, each, seed), &mut labels);
+    filter.label_each(&keys_of(area, each, seed), &mut labels);
     let count =
         |wrong: &dyn Fn(Option<u16>) -> bool| labels.iter().filter(|&&label| wrong(label)).count() as u64;
     (count(&|label| label < Some(area)), count(&|label| label > Some(area)))

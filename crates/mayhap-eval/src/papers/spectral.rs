@@ -110,7 +110,7 @@ impl Setting {
                 let mut filter = empty(self.cells(), rule.rule)?;
                 filter.insert_all(&stream);
                 let mut counts = Vec::new();
-                filter.count_all(&keys(seed, 0..self.distinct), &mut counts);
+                filter.count_each(&keys(seed, 0..self.distinct), &mut counts);
                 tally.add(&counts, &truth);
             }
         }

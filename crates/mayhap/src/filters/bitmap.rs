@@ -58,6 +58,7 @@ pub static FAMILY: Family = Family {
         grows: false,
         exact: true,
     },
+    probing: &[Probing::None],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "U" },
     make: Make::Empty(|spec| Ok(Box::new(BitmapSet::from_spec(spec)?))),
     shared: None,
@@ -128,7 +129,7 @@ impl BitmapSet {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(Probing::None)?;
+        header.must_probe_by(&[Probing::None])?;
         if hashing != Hashing::Integer {
             let stored = header.hashing;
             return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });

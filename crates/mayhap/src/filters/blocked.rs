@@ -31,13 +31,14 @@
 //! seen.insert_all(&[1u64, 2, 3]);
 //! assert!(seen.contains(2u64));
 //! let mut hits = Vec::new();
-//! seen.contains_all(&[3u64, 1], &mut hits);
+//! seen.contains_each(&[3u64, 1], &mut hits);
 //! assert_eq!(hits, [true, true]);
 //! # Ok::<(), mayhap::Error>(())
 //! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::convert::Infallible;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::bloom::Measured;
@@ -46,49 +47,36 @@ use crate::batch::pipeline;
 use crate::batch::{copy, in_parallel};
 #[cfg(feature = "std")]
 use crate::bits::Parts;
-use crate::bits::{AtomicWords, Bytes, Words};
-use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
-use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::bits::{AtomicWords, Words};
+use crate::error::{DecodeError, Mismatch, SpecError};
+use crate::family::{AnyFilter, Cost, Family, Make};
+use crate::hash::{Digest, Hashing, Key};
 use crate::intersection::Intersection;
 use crate::math::{self, BlockShape};
 use crate::narrow::{index, small};
 use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
+use crate::rates::Rate;
 use crate::raw::simd::{self, Part, Single};
+use crate::shell::{self, Empty, Inserts, Intersects, Kernel, Merges, Shell, filter};
 use crate::spec::{BLOCK_SHAPES, BlockedSize, Layout, MAX_BITS, Plan, Spec, blocked_rate};
-use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, SharedInsert};
-use crate::wire::{Fields, Frame, Header, Summing, Writer};
+use crate::traits::{Insertion, SharedInsert};
+use crate::wire::{Fields, Frame, Writer};
 
 /// The family `blocked`.
 pub static FAMILY: Family = Family {
     id: 5,
     name: "blocked",
     summary: "the fastest: one cache line per key, for 5% more bits than bloom",
-    can: Capabilities {
-        inserts: true,
-        removes: false,
-        counts: false,
-        labels: false,
-        merges: true,
-        intersects: true,
-        subtracts: false,
-        folds: false,
-        grows: false,
-        exact: false,
-    },
+    can: Blocked::CAN,
+    probing: &[Probing::Line, Probing::Split],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "1.5 n log2(1/p) and up" },
     make: Make::Empty(|spec| Ok(Box::new(Blocked::from_spec(spec)?))),
     shared: Some(shared),
-    plan,
+    plan: |spec| Ok(spec.blocked()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Blocked::decode(frame, hashing)?)),
     in_place: true,
 };
-
-fn plan(spec: &Spec) -> Result<Plan, SpecError> {
-    let BlockedSize { capacity, blocks, shape, fpr_asked, fpr } = spec.blocked()?;
-    Ok(Plan { capacity, fpr_asked, fpr, bits: blocks * shape.bits(), probes: Some(shape.probes()) })
-}
 
 /// Many threads fill parts of one filter, or atomic words where there are no locks.
 fn shared(spec: &Spec) -> Result<Box<dyn SharedInsert>, SpecError> {
@@ -106,15 +94,29 @@ fn words_of(size: &BlockedSize) -> u64 {
     size.blocks * size.shape.bits() / 64
 }
 
-/// A blocked Bloom filter.
+filter! {
+    /// A blocked Bloom filter.
+    ///
+    /// Of an intersection the number of distinct keys is that of the common keys which was estimated when it was made; not a
+    /// number if that is unknown, or if the intersection was changed afterwards.
+    Blocked(Blocks) = FAMILY {
+        /// In the compact layout.
+        new,
+        specified,
+        inserts,
+        matches,
+        /// As if they had been inserted here.
+        merges,
+        intersects,
+    }
+}
+
+/// The blocks of a blocked Bloom filter.
 #[derive(Clone, Debug)]
-pub struct Blocked {
+pub(crate) struct Blocks {
     words: Words,
     size: BlockedSize,
-    hashing: Hashing,
     paths: Paths,
-    /// Insert calls; unknown after a merge or an interrupted update.
-    inserted: Option<u64>,
     /// Set bits, if somebody has counted them since the last change: inserting a line at a time does not.
     ones: Option<u64>,
     /// What is known of its keys, if it is an intersection.
@@ -123,74 +125,209 @@ pub struct Blocked {
     single: Single,
 }
 
-/// Two filters are equal if they give the same answer to every key: same size, shape, hashing and bits.
-impl PartialEq for Blocked {
-    fn eq(&self, other: &Self) -> bool {
-        self.must_match(other).is_ok() && self.words == other.words
+impl Blocks {
+    fn of(words: Words, size: BlockedSize, ones: Option<u64>, paths: Paths) -> Self {
+        Self { words, size, paths, ones, intersection: None, single: simd::single(paths, size.shape) }
+    }
+
+    /// The same shape without words.
+    fn without_words(&self) -> Self {
+        Self { words: Words::default(), ..*self }
+    }
+
+    fn ones(&self) -> u64 {
+        self.ones.unwrap_or_else(|| self.words.count_ones())
+    }
+
+    fn len_by_bits(&self, ones: u64) -> f64 {
+        math::blocked_estimated_len(self.size.shape, self.size.blocks, ones)
+    }
+
+    fn combine(&mut self, other: &Self, bits: impl Fn(u64, u64) -> u64) -> Result<(), Mismatch> {
+        self.must_match(other)?;
+        for (ours, theirs) in self.words.as_mut_slice().iter_mut().zip(other.words.as_slice()) {
+            *ours = bits(*ours, *theirs);
+        }
+        self.ones = None;
+        if other.size.capacity > self.size.capacity {
+            self.size.capacity = other.size.capacity;
+            self.size.fpr = other.size.fpr;
+        }
+        Ok(())
+    }
+}
+
+impl Kernel for Blocks {
+    type Hash = u64;
+
+    #[inline]
+    fn contains(&self, half: u64) -> bool {
+        self.single.contains(self.words.as_slice(), half)
+    }
+
+    #[inline(always)]
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [u64]), hits: &mut [bool]) {
+        simd::contains_all(self.paths, self.words.as_slice(), self.size.shape, keys, hash, hits);
+    }
+
+    fn plan(&self) -> Plan {
+        self.size.plan()
+    }
+
+    fn fill(&self) -> f64 {
+        self.ones() as f64 / self.size.plan().bits as f64
+    }
+
+    /// Of a small one from the fill of each block, of a large one from the number of keys that its fill tells.
+    fn rate(&self) -> Rate {
+        if self.size.blocks <= LOOKED_AT_BLOCKS {
+            return Rate::computed(math::blocks_fpr(self.size.shape, self.words.as_slice()));
+        }
+        let len = self.len_by_bits(self.ones());
+        if len.is_infinite() {
+            return Rate::computed(1.0);
+        }
+        let loads = math::block_loads(len / self.size.blocks as f64);
+        let rates = math::block_rates(self.size.shape, loads);
+        Rate::computed(math::blocked_fpr(&rates, self.size.blocks, len))
+    }
+
+    fn estimated_len(&self) -> f64 {
+        let ones = self.ones();
+        match self.intersection {
+            Some(intersection) => intersection.len(ones),
+            None => self.len_by_bits(ones),
+        }
+    }
+
+    fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+        let (ours, theirs) = (self.size.layout().name(), other.size.layout().name());
+        if ours != theirs {
+            return Err(Mismatch::Layout { ours, theirs });
+        }
+        let (ours, theirs) = (self.size.plan().bits, other.size.plan().bits);
+        if ours != theirs {
+            return Err(Mismatch::Bits { ours, theirs });
+        }
+        let (ours, theirs) = (self.size.shape.probes(), other.size.shape.probes());
+        if ours != theirs {
+            return Err(Mismatch::Probes { ours, theirs });
+        }
+        Ok(())
+    }
+
+    fn holds_the_same(&self, other: &Self) -> bool {
+        self.words == other.words
+    }
+
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        let BlockedSize { capacity, blocks, shape, fpr_asked, .. } = self.size;
+        out.probing(probing(shape));
+        let ones = self.ones();
+        out.ones(ones);
+        out.intersection(Intersection::stored(self.intersection, ones));
+        out.params().u64(blocks).u32(small(shape.bits())).u32(shape.probes()).u64(capacity).f64(fpr_asked);
+        out.words(&self.words);
+    }
+
+    fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
+        let header = &frame.header;
+        let mut fields = Fields::new(&header.params);
+        let blocks = fields.u64("blocks")?;
+        let bits = fields.u32("bits of a block")?;
+        let probes = fields.u32("probes")?;
+        let capacity = fields.u64("capacity")?;
+        let fpr_asked = fields.rate("asked rate")?;
+        fields.end("parameters", header.params.len())?;
+        let known = |shape: &BlockShape| shape.bits() == u64::from(bits) && shape.probes() == probes;
+        let shape = BLOCK_SHAPES
+            .into_iter()
+            .find(known)
+            .ok_or(DecodeError::Value { field: "probes", found: probes.into() })?;
+        header.must_probe_by(&[probing(shape)])?;
+        if !(1..=MAX_BITS / shape.bits()).contains(&blocks) {
+            return Err(DecodeError::Value { field: "blocks", found: blocks });
+        }
+        let words = shell::take_words(frame, blocks * shape.bits() / 8)?;
+        let ones = shell::occupied(frame, "set bits", blocks * shape.bits(), || words.count_ones())?;
+        let fpr = blocked_rate((shape, capacity, blocks));
+        let size = BlockedSize { capacity, blocks, shape, fpr_asked, fpr };
+        let stored = frame.header.intersection;
+        let intersection = Intersection::read(stored, ones.unwrap_or_else(|| words.count_ones()));
+        Ok(Self { intersection, ..Self::of(words, size, ones, Paths::default()) })
+    }
+
+    fn take_paths(&mut self, paths: Paths) {
+        (self.single, self.paths) = (simd::single(paths, self.size.shape), paths);
+    }
+
+    fn layout(&self) -> Option<Layout> {
+        Some(self.size.layout())
+    }
+}
+
+impl Empty for Blocks {
+    fn empty(spec: &Spec) -> Result<Self, SpecError> {
+        let size = spec.blocked()?;
+        Ok(Self::of(Words::zeroed(words_of(&size))?, size, Some(0), spec.paths))
+    }
+
+    fn clear(&mut self) {
+        self.words.as_mut_slice().fill(0);
+        self.ones = Some(0);
+        self.intersection = None;
+    }
+}
+
+impl Inserts for Blocks {
+    type Error = Infallible;
+
+    #[inline]
+    fn insert(&mut self, half: u64) -> Result<Insertion, Infallible> {
+        self.ones = None;
+        Ok(Insertion::new_if(self.single.insert(self.words.as_mut_slice(), half)))
+    }
+
+    #[inline(always)]
+    fn insert_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [u64]),
+        mut told: impl FnMut(Insertion),
+    ) -> Result<(), Infallible> {
+        self.ones = None;
+        let whole = Part { first: 0, total: self.size.blocks };
+        let (words, shape) = (self.words.as_mut_slice(), self.size.shape);
+        simd::insert_all(self.paths, words, whole, shape, keys, hash, |new| told(Insertion::new_if(new)));
+        Ok(())
+    }
+}
+
+impl Merges for Blocks {
+    fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.combine(other, |ours, theirs| ours | theirs)?;
+        self.intersection = Intersection::of_union(self.intersection, other.intersection);
+        Ok(())
+    }
+}
+
+impl Intersects for Blocks {
+    fn intersect(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.must_match(other)?;
+        let (ours, theirs) = (self.words.as_slice(), other.words.as_slice());
+        let union: u64 =
+            ours.iter().zip(theirs).map(|(one, other)| u64::from((one | other).count_ones())).sum();
+        let common = match (self.intersection, other.intersection) {
+            (None, None) => (self.estimated_len() + other.estimated_len() - self.len_by_bits(union)).max(0.0),
+            _ => f64::NAN,
+        };
+        self.combine(other, |ours, theirs| ours & theirs)?;
+        self.intersection = Intersection::of(common, self.ones());
+        Ok(())
     }
 }
 
 impl Blocked {
-    /// An empty filter in the compact layout for so many keys at such a false-positive rate.
-    ///
-    /// # Errors
-    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
-    pub fn new(capacity: u64, fpr: f64) -> Result<Self, SpecError> {
-        Self::from_spec(&Spec::sized(capacity, fpr))
-    }
-
-    /// An empty filter of whatever was asked for.
-    ///
-    /// # Errors
-    /// As for [`new`](Blocked::new).
-    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        let (size, hashing) = (spec.blocked()?, spec.hashed()?);
-        let words = Words::zeroed(words_of(&size))?;
-        let (paths, single) = (spec.paths, simd::single(spec.paths, size.shape));
-        let (inserted, ones, intersection) = (Some(0), Some(0), None);
-        Ok(Self { words, size, hashing, paths, inserted, ones, intersection, single })
-    }
-
-    /// Inserts a key.
-    #[inline]
-    pub fn insert(&mut self, key: impl Key) -> Insertion {
-        let half = self.hashing.half_of(key);
-        self.set(half)
-    }
-
-    /// Whether a key is perhaps in. `false` is certain.
-    #[must_use]
-    #[inline]
-    pub fn contains(&self, key: impl Key) -> bool {
-        self.has(self.hashing.half_of(key))
-    }
-
-    #[inline]
-    fn has(&self, half: u64) -> bool {
-        self.single.contains(self.words.as_slice(), half)
-    }
-
-    #[inline]
-    fn set(&mut self, half: u64) -> Insertion {
-        self.ones = None;
-        if let Some(calls) = &mut self.inserted {
-            *calls = calls.saturating_add(1);
-        }
-        Insertion::new_if(self.single.insert(self.words.as_mut_slice(), half))
-    }
-
-    /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
-        let hashing = self.hashing;
-        self.ask(keys, |keys, halves| K::halves(keys, &hashing, halves), hits);
-    }
-
-    /// Inserts many keys, several at a time in flight.
-    pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
-        let hashing = self.hashing;
-        self.put(keys, |keys, halves| K::halves(keys, &hashing, halves), |_| {});
-    }
-
     /// Inserts many keys with so many threads. The bits are those that one thread would set.
     ///
     /// No word is written by two threads at once and none is locked: the blocks lie in parts, and a thread that
@@ -208,13 +345,13 @@ impl Blocked {
     #[cfg(feature = "std")]
     pub fn insert_all_parallel<K: Key + Sync>(&mut self, keys: &[K], threads: usize) {
         // Words that are written in place cannot be taken apart.
-        if self.words.is_in_place() {
+        if self.0.kernel.words.is_in_place() {
             return self.insert_all(keys);
         }
-        let nothing = Self { words: Words::default(), ..*self };
-        let parts = PartedBlocked::of(core::mem::replace(self, nothing));
-        let hashing = self.hashing;
-        let hashed = in_parallel(self.paths, keys, threads, Vec::new, |halves, keys| {
+        let (paths, hashing) = (self.0.kernel.paths, self.0.hashing);
+        let without_words = Self(self.0.with(self.0.kernel.without_words()));
+        let parts = PartedBlocked::of(core::mem::replace(self, without_words));
+        let hashed = in_parallel(paths, keys, threads, Vec::new, |halves, keys| {
             halves.resize(keys.len(), 0);
             K::halves(keys, &hashing, halves);
             parts.insert(halves);
@@ -227,193 +364,28 @@ impl Blocked {
         }
     }
 
-    #[inline(always)]
-    fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [u64]), hits: &mut Vec<bool>) {
-        let start = hits.len();
-        hits.resize(start + keys.len(), false);
-        simd::contains_all(
-            self.paths,
-            self.words.as_slice(),
-            self.size.shape,
-            keys,
-            hash,
-            &mut hits[start..],
-        );
-    }
-
-    #[inline(always)]
-    fn put<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [u64]), told: impl FnMut(bool)) {
-        self.ones = None;
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
-        let whole = Part { first: 0, total: self.size.blocks };
-        simd::insert_all(self.paths, self.words.as_mut_slice(), whole, self.size.shape, keys, hash, told);
-    }
-
-    /// The same, telling of each key whether it was new.
-    #[inline(always)]
-    fn put_telling<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [u64]), outcomes: &mut Vec<Insertion>) {
-        outcomes.reserve(keys.len());
-        self.put(keys, hash, |new| outcomes.push(Insertion::new_if(new)));
-    }
-
-    /// Forgets all keys.
-    pub fn clear(&mut self) {
-        self.words.as_mut_slice().fill(0);
-        self.ones = Some(0);
-        self.inserted = Some(0);
-        self.intersection = None;
-    }
-
     /// The number of bits.
     #[must_use]
     pub fn bits(&self) -> u64 {
-        self.size.blocks * self.size.shape.bits()
+        self.0.kernel.size.plan().bits
     }
 
     /// Bits per key.
     #[must_use]
     pub fn probes(&self) -> u32 {
-        self.size.shape.probes()
+        self.0.kernel.size.shape.probes()
     }
 
     /// How its blocks are laid out.
     #[must_use]
     pub fn layout(&self) -> Layout {
-        match self.size.shape {
-            BlockShape::Line { .. } => Layout::Compact,
-            BlockShape::Split => Layout::Fastest,
-        }
-    }
-
-    /// The number of keys it was made for.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
-        self.size.capacity
+        self.0.kernel.size.layout()
     }
 
     /// The bits, 64 to a word.
     #[must_use]
     pub fn words(&self) -> &[u64] {
-        self.words.as_slice()
-    }
-
-    /// How keys are hashed.
-    #[must_use]
-    pub fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    /// How many keys went in, repeats included. `None` after a merge or an intersection.
-    #[must_use]
-    pub fn inserted(&self) -> Option<u64> {
-        self.inserted
-    }
-
-    fn ones(&self) -> u64 {
-        self.ones.unwrap_or_else(|| self.words.count_ones())
-    }
-
-    /// How many different keys are probably in; infinite when every bit is set. Of an intersection it is the number of common
-    /// keys that was estimated when it was made; not a number if that is unknown, or if the intersection was changed
-    /// afterwards.
-    #[must_use]
-    pub fn estimated_len(&self) -> f64 {
-        let ones = self.ones();
-        match self.intersection {
-            Some(intersection) => intersection.len(ones),
-            None => self.len_by_bits(ones),
-        }
-    }
-
-    fn len_by_bits(&self, ones: u64) -> f64 {
-        math::blocked_estimated_len(self.size.shape, self.size.blocks, ones)
-    }
-
-    /// The share of the bits that are set.
-    #[must_use]
-    pub fn fill(&self) -> f64 {
-        self.ones() as f64 / self.bits() as f64
-    }
-
-    /// The false-positive rate of the filter as it is: of a small one from the fill of each block, of a large one from the
-    /// number of keys that its fill tells.
-    #[must_use]
-    pub fn fpr(&self) -> f64 {
-        if self.size.blocks <= LOOKED_AT_BLOCKS {
-            return math::blocks_fpr(self.size.shape, self.words.as_slice());
-        }
-        let len = self.len_by_bits(self.ones());
-        if len.is_infinite() {
-            return 1.0;
-        }
-        let loads = math::block_loads(len / self.size.blocks as f64);
-        math::blocked_fpr(&math::block_rates(self.size.shape, loads), self.size.blocks, len)
-    }
-
-    /// The false-positive rate with as many keys as it was made for.
-    #[must_use]
-    pub fn fpr_at_capacity(&self) -> f64 {
-        self.size.fpr
-    }
-
-    /// Whether `other` can be merged with this one.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference.
-    pub fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        if self.layout() != other.layout() {
-            return Err(Mismatch::Layout { ours: self.layout().name(), theirs: other.layout().name() });
-        }
-        if self.bits() != other.bits() {
-            return Err(Mismatch::Bits { ours: self.bits(), theirs: other.bits() });
-        }
-        if self.probes() != other.probes() {
-            return Err(Mismatch::Probes { ours: self.probes(), theirs: other.probes() });
-        }
-        self.hashing.must_equal(&other.hashing)
-    }
-
-    /// Union: afterwards this filter holds every key of both, as if they had been inserted here.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference; then nothing has changed.
-    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.combine(other, |ours, theirs| ours | theirs)?;
-        self.intersection = Intersection::of_union(self.intersection, other.intersection);
-        Ok(())
-    }
-
-    /// Intersection: afterwards this filter still holds every key that is in both. Its rate is for keys that are in neither: a
-    /// key of one filter alone is admitted as often as the other filter admits an absent one.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference; then nothing has changed.
-    pub fn intersect(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.must_match(other)?;
-        let (ours, theirs) = (self.words.as_slice(), other.words.as_slice());
-        let union: u64 =
-            ours.iter().zip(theirs).map(|(one, other)| u64::from((one | other).count_ones())).sum();
-        let common = match (self.intersection, other.intersection) {
-            (None, None) => (self.estimated_len() + other.estimated_len() - self.len_by_bits(union)).max(0.0),
-            _ => f64::NAN,
-        };
-        self.combine(other, |ours, theirs| ours & theirs)?;
-        self.intersection = Intersection::of(common, self.ones());
-        Ok(())
-    }
-
-    fn combine(&mut self, other: &Self, bits: impl Fn(u64, u64) -> u64) -> Result<(), Mismatch> {
-        self.must_match(other)?;
-        for (ours, theirs) in self.words.as_mut_slice().iter_mut().zip(other.words.as_slice()) {
-            *ours = bits(*ours, *theirs);
-        }
-        self.ones = None;
-        self.inserted = None;
-        if other.size.capacity > self.size.capacity {
-            self.size.capacity = other.size.capacity;
-            self.size.fpr = other.size.fpr;
-        }
-        Ok(())
+        self.0.kernel.words.as_slice()
     }
 
     /// Measures the false-positive rate with keys that are known to be absent.
@@ -425,69 +397,6 @@ impl Blocked {
         }
         measured
     }
-
-    /// The filter as it stands in a file.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        family::encode(self, Summing::Payload).to_vec()
-    }
-
-    /// A filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, None, &FAMILY, Self::decode)
-    }
-
-    /// A keyed filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
-    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
-    }
-
-    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
-        let header = &frame.header;
-        let mut fields = Fields::new(&header.params);
-        let blocks = fields.u64("blocks")?;
-        let bits = fields.u32("bits of a block")?;
-        let probes = fields.u32("probes")?;
-        let capacity = fields.u64("capacity")?;
-        let fpr_asked = fields.rate("asked rate")?;
-        fields.end("parameters", header.params.len())?;
-        let known = |shape: &BlockShape| shape.bits() == u64::from(bits) && shape.probes() == probes;
-        let shape = BLOCK_SHAPES
-            .into_iter()
-            .find(known)
-            .ok_or(DecodeError::Value { field: "probes", found: probes.into() })?;
-        header.must_probe_by(probing(shape))?;
-        if !(1..=MAX_BITS / shape.bits()).contains(&blocks) {
-            return Err(DecodeError::Value { field: "blocks", found: blocks });
-        }
-        header.must_be_hashed(hashing)?;
-        let (expected, found) = (blocks * shape.bits() / 8, header.payload.length);
-        if expected != found {
-            return Err(DecodeError::Length { field: "payload", expected, found });
-        }
-        let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload)
-            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
-        let ones = frame.header.ones;
-        if let Some(found) = ones {
-            // Counted only when the whole payload is read anyway, so that a large file opens by its header.
-            if found > blocks * shape.bits() || (frame.verified && found != words.count_ones()) {
-                return Err(DecodeError::Value { field: "set bits", found });
-            }
-        }
-        let fpr = blocked_rate((shape, capacity, blocks));
-        let size = BlockedSize { capacity, blocks, shape, fpr_asked, fpr };
-        let (paths, single) = (Paths::default(), simd::single(Paths::default(), size.shape));
-        let Header { inserted, intersection, .. } = frame.header;
-        let intersection = Intersection::read(intersection, ones.unwrap_or_else(|| words.count_ones()));
-        Ok(Self { words, size, hashing, paths, inserted, ones, intersection, single })
-    }
 }
 
 fn first_halves(digests: &[Digest], halves: &mut [u64]) {
@@ -498,114 +407,6 @@ fn probing(shape: BlockShape) -> Probing {
     match shape {
         BlockShape::Line { .. } => Probing::Line,
         BlockShape::Split => Probing::Split,
-    }
-}
-
-impl Filter for Blocked {
-    fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.has(digest.a)
-    }
-
-    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        self.ask(digests, first_halves, hits);
-    }
-}
-
-impl Insert for Blocked {
-    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        Ok(self.set(digest.a))
-    }
-
-    fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
-        self.put_telling(digests, first_halves, outcomes);
-        Ok(())
-    }
-}
-
-impl Merge for Blocked {
-    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        self.merge(family::same_type(self, other)?)
-    }
-}
-
-impl Intersect for Blocked {
-    fn intersect_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        self.intersect(family::same_type(self, other)?)
-    }
-}
-
-impl AnyFilter for Blocked {
-    fn family(&self) -> &'static Family {
-        &FAMILY
-    }
-
-    #[cfg(feature = "internals")]
-    fn set_paths(&mut self, paths: Paths) {
-        (self.single, self.paths) = (simd::single(paths, self.size.shape), paths);
-    }
-
-    fn layout(&self) -> Option<Layout> {
-        Some(self.layout())
-    }
-
-    fn report(&self) -> Report {
-        let estimated_len = self.estimated_len();
-        Report {
-            capacity: self.size.capacity,
-            inserted: self.inserted,
-            estimated_len: estimated_len.is_finite().then_some(estimated_len),
-            bits: self.bits(),
-            probes: Some(self.probes()),
-            fill: self.fill(),
-            fpr_asked: self.size.fpr_asked,
-            fpr_now: self.fpr(),
-            fpr_interval: None,
-            fpr_at_capacity: self.size.fpr,
-            guarantee: Guarantee::NoFalseNegatives,
-        }
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        let BlockedSize { capacity, blocks, shape, fpr_asked, .. } = self.size;
-        out.probing(probing(shape));
-        let ones = self.ones();
-        out.counts(self.inserted, ones);
-        out.intersection(Intersection::stored(self.intersection, ones));
-        out.params().u64(blocks).u32(small(shape.bits())).u32(shape.probes()).u64(capacity).f64(fpr_asked);
-        out.words(&self.words);
-    }
-
-    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_all(keys, hits);
-    }
-
-    fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
-        let hashing = self.hashing;
-        self.put_telling(keys, |keys, halves| Key::halves(keys, &hashing, halves), outcomes);
-        Ok(())
-    }
-
-    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
-        Some(self)
-    }
-    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
-        Some(self)
-    }
-    fn as_intersect(&mut self) -> Option<&mut dyn Intersect> {
-        Some(self)
-    }
-}
-
-impl<K: Key> Extend<K> for Blocked {
-    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        keys.into_iter().for_each(|key| {
-            self.insert(key);
-        });
     }
 }
 
@@ -631,15 +432,15 @@ impl PartedBlocked {
         // So many that two threads seldom want the same one.
         let cores = std::thread::available_parallelism().map_or(1, usize::from) as u64;
         let parts = (8 * cores).clamp(16, 256);
-        let shift = filter.size.blocks.div_ceil(parts).next_power_of_two().ilog2();
-        let stride = index(filter.size.shape.bits()) / 64;
-        let parts = Parts::of(core::mem::take(&mut filter.words), stride << shift);
+        let shift = filter.0.kernel.size.blocks.div_ceil(parts).next_power_of_two().ilog2();
+        let stride = index(filter.0.kernel.size.shape.bits()) / 64;
+        let parts = Parts::of(core::mem::take(&mut filter.0.kernel.words), stride << shift);
         Self { parts, shift, filter, inserted: AtomicU64::new(0) }
     }
 
     /// Inserts keys by the first halves of their digests.
     fn insert(&self, halves: &[u64]) {
-        let blocks = self.filter.size.blocks;
+        let blocks = self.filter.0.kernel.size.blocks;
         let mut runs = alloc::vec![0; self.parts.len() * Self::RUN];
         let mut lens = alloc::vec![0; self.parts.len()];
         for &half in halves {
@@ -660,25 +461,36 @@ impl PartedBlocked {
     }
 
     fn insert_run(&self, part: usize, halves: &[u64]) {
-        let BlockedSize { blocks: total, shape, .. } = self.filter.size;
+        let BlockedSize { blocks: total, shape, .. } = self.filter.0.kernel.size;
         let first = (part as u64) << self.shift;
         self.parts.with(part, |words| {
-            simd::insert_all(self.filter.paths, words, Part { first, total }, shape, halves, copy, |_| {});
+            simd::insert_all(
+                self.filter.0.kernel.paths,
+                words,
+                Part { first, total },
+                shape,
+                halves,
+                copy,
+                |_| {},
+            );
         });
     }
 
     /// The whole filter.
     fn joined(self) -> Blocked {
         let calls = self.inserted.into_inner();
-        let inserted = self.filter.inserted.map(|before| before.saturating_add(calls));
-        Blocked { words: self.parts.joined(), inserted, ones: None, ..self.filter }
+        let mut filter = self.filter;
+        filter.0.add_inserted(calls);
+        filter.0.kernel.ones = None;
+        filter.0.kernel.words = self.parts.joined();
+        filter
     }
 }
 
 #[cfg(feature = "std")]
 impl SharedInsert for PartedBlocked {
     fn hashing(&self) -> Hashing {
-        self.filter.hashing
+        self.filter.hashing()
     }
 
     fn insert_batch(&self, digests: &[Digest]) {
@@ -768,9 +580,8 @@ impl AtomicBlocked {
     #[must_use]
     pub fn into_blocked(self) -> Blocked {
         let inserted = Some(self.inserted.into_inner());
-        let (size, hashing, paths) = (self.size, self.hashing, self.paths);
-        let (words, single) = (self.words.into(), simd::single(paths, size.shape));
-        Blocked { words, size, hashing, paths, inserted, ones: None, intersection: None, single }
+        let kernel = Blocks::of(self.words.into(), self.size, None, self.paths);
+        Blocked(Shell { kernel, hashing: self.hashing, inserted })
     }
 }
 

@@ -33,6 +33,7 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::convert::Infallible;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(feature = "std")]
@@ -41,12 +42,11 @@ use crate::batch::{copy, pipeline};
 #[cfg(feature = "std")]
 use crate::bits::Parts;
 use crate::bits::{
-    AtomicWords, Bytes, OutOfMemory, OutOfRange, Scatter, Words, region_words, resized, set_in_region,
-    words_for,
+    AtomicWords, OutOfMemory, OutOfRange, Scatter, Words, region_words, resized, set_in_region, words_for,
 };
-use crate::error::{DecodeError, Error, FoldError, Full, Mismatch, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
-use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::error::{DecodeError, FoldError, Mismatch, SpecError};
+use crate::family::{AnyFilter, Cost, Family, Make};
+use crate::hash::{Digest, Hashing, Key};
 use crate::intersection::Intersection;
 use crate::math;
 #[cfg(feature = "std")]
@@ -57,39 +57,25 @@ use crate::probing::{Positions, Probing, positions};
 use crate::rates::{self, Rate};
 use crate::raw::simd::prefetch;
 use crate::raw::simd::probes::{self, Single};
+use crate::shell::{self, Empty, Inserts, Intersects, Kernel, Merges, Shell, filter};
 use crate::spec::{BloomSize, DEFAULT_FPR, MAX_BITS, MIN_FPR, Plan, Spec};
-use crate::traits::{Filter, Fold, Insert, Insertion, Intersect, Merge, SharedInsert};
-use crate::wire::{Fields, Frame, Summing, Writer};
+use crate::traits::{Fold, Insertion, SharedInsert};
+use crate::wire::{Fields, Frame, Writer};
 
 /// The family `bloom`.
 pub static FAMILY: Family = Family {
     id: 1,
     name: "bloom",
     summary: "the classic: smallest that takes inserts one by one and merges",
-    can: Capabilities {
-        inserts: true,
-        removes: false,
-        counts: false,
-        labels: false,
-        merges: true,
-        intersects: true,
-        subtracts: false,
-        folds: true,
-        grows: false,
-        exact: false,
-    },
+    can: Bloom::CAN,
+    probing: &[Probing::Scaled],
     cost: Cost { query: "O(k)", insert: "O(k)", space: "1.44 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Bloom::from_spec(spec)?))),
     shared: Some(shared),
-    plan,
+    plan: |spec| Ok(spec.bloom()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Bloom::decode(frame, hashing)?)),
     in_place: true,
 };
-
-fn plan(spec: &Spec) -> Result<Plan, SpecError> {
-    let BloomSize { capacity, bits, probes, fpr_asked, fpr } = spec.bloom()?;
-    Ok(Plan { capacity, fpr_asked, fpr, bits, probes: Some(probes) })
-}
 
 /// Many threads fill private copies while those are small, then regions of one filter; or atomic bits, where there
 /// are no locks.
@@ -108,14 +94,56 @@ fn shared(spec: &Spec) -> Result<Box<dyn SharedInsert>, SpecError> {
 /// longer; in filters of 60 MiB two thirds of the time.
 const GATHER_FROM_BYTES: usize = 32 << 20;
 
-/// A classic Bloom filter.
+filter! {
+    /// A classic Bloom filter.
+    ///
+    /// The number of distinct keys is estimated too high after a merge of different sizes, where one key has set several
+    /// neighbours. Of an intersection it is the number of common keys that was estimated when it was made; not a number if
+    /// that is unknown, or if the intersection was changed afterwards.
+    Bloom(Bits) = FAMILY {
+        new,
+        specified,
+        ///
+        /// ```
+        /// use mayhap::{Bloom, Insertion};
+        ///
+        /// let mut seen = Bloom::new(100, 0.01)?;
+        /// assert_eq!(seen.insert(42u64), Insertion::New);
+        /// assert_eq!(seen.insert(42u64), Insertion::Perhaps);
+        /// # Ok::<(), mayhap::Error>(())
+        /// ```
+        inserts,
+        matches,
+        ///
+        /// If they have the same size and probes it is as if all keys had been inserted here. If not, the
+        /// bits of the one are brought to the length of the other, where each sets every bit that it
+        /// overlaps, and the smaller number of probes is taken: the keys of the other filter have set those
+        /// too, because a key's positions are the same sequence whatever their number. Both lengths are
+        /// tried, and the one with the lower rate stays; the shorter if they tie. That costs: two half-full
+        /// filters with 7 probes give a rate of 13% if they are equal or one is a multiple of the other, and
+        /// of 39% if one has a single bit more. Before it is done, [`math::merged_fpr`] tells; afterwards, [`fpr`](Bloom::fpr).
+        ///
+        /// ```
+        /// use mayhap::Bloom;
+        ///
+        /// let (mut ours, mut theirs) = (Bloom::new(1000, 0.01)?, Bloom::new(2500, 0.001)?);
+        /// ours.insert("one");
+        /// theirs.insert("two");
+        /// ours.merge(&theirs)?;
+        /// assert!(ours.contains("one") && ours.contains("two"));
+        /// # Ok::<(), mayhap::Error>(())
+        /// ```
+        merges,
+        intersects,
+        folds,
+    }
+}
+
+/// The bits of a Bloom filter.
 #[derive(Clone, Debug)]
-pub struct Bloom {
+pub(crate) struct Bits {
     words: Words,
     size: BloomSize,
-    hashing: Hashing,
-    /// Insert calls; unknown after a merge or an interrupted update.
-    inserted: Option<u64>,
     /// Set bits, if they are known: batches count what they set, single inserts do not, and then they are counted
     /// when somebody asks.
     ones: Option<u64>,
@@ -126,450 +154,19 @@ pub struct Bloom {
     paths: Paths,
 }
 
-/// Two filters are equal if they give the same answer to every key: same size, hashing and bits.
-impl PartialEq for Bloom {
-    fn eq(&self, other: &Self) -> bool {
-        self.must_match(other).is_ok() && self.words == other.words
-    }
-}
-
-impl Bloom {
-    /// An empty filter for so many keys at such a false-positive rate.
-    ///
-    /// # Errors
-    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
-    pub fn new(capacity: u64, fpr: f64) -> Result<Self, SpecError> {
-        Self::from_spec(&Spec::sized(capacity, fpr))
-    }
-
-    /// An empty filter of so many bits and probes.
-    ///
-    /// # Errors
-    /// As for [`new`](Bloom::new).
-    pub fn with_bits(bits: u64, probes: u32) -> Result<Self, SpecError> {
-        Self::from_spec(&Spec::new().with_bits(bits).with_probes(probes))
-    }
-
-    /// An empty filter of whatever was asked for.
-    ///
-    /// # Errors
-    /// As for [`new`](Bloom::new).
-    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        let (size, hashing) = (spec.bloom()?, spec.hashed()?);
-        let words = Words::zeroed(words_for(size.bits))?;
-        Ok(Self::of(words, size, hashing, Some(0), Some(0)).taking(spec.paths))
-    }
-
-    /// The same filter, which takes these loops.
-    pub(super) fn taking(self, paths: Paths) -> Self {
-        Self { single: Single::of(self.size.probes, paths), paths, ..self }
-    }
-
-    /// A filter over words that exist already: bit `i` is bit `i % 64` of word `i / 64`.
-    ///
-    /// # Errors
-    /// [`SpecError::Words`] if there are too few or too many, or bits are set behind the last one.
-    pub fn from_words(words: impl Into<Words>, bits: u64, probes: u32) -> Result<Self, SpecError> {
-        let size = Spec::new().with_bits(bits).with_probes(probes).bloom()?;
-        let words = words.into();
-        let wrong = SpecError::Words { expected: words_for(bits), found: words.len() as u64 };
-        if words.len() as u64 != words_for(bits) || !tail_is_clear(&words, bits) {
-            return Err(wrong);
-        }
-        Ok(Self::of(words, size, Hashing::default(), None, None))
-    }
-
+impl Bits {
     /// Of words whose bits behind the last are zero.
-    pub(super) fn of(
-        words: Words,
-        size: BloomSize,
-        hashing: Hashing,
-        inserted: Option<u64>,
-        ones: Option<u64>,
-    ) -> Self {
-        let (intersection, paths) = (None, Paths::default());
-        let single = Single::of(size.probes, paths);
-        Self { words, size, hashing, inserted, ones, intersection, single, paths }
+    fn of(words: Words, size: BloomSize, ones: Option<u64>, paths: Paths) -> Self {
+        Self { words, size, ones, intersection: None, single: Single::of(size.probes, paths), paths }
     }
 
-    /// Inserts a key.
-    ///
-    /// ```
-    /// use mayhap::{Bloom, Insertion};
-    ///
-    /// let mut seen = Bloom::new(100, 0.01)?;
-    /// assert_eq!(seen.insert(42u64), Insertion::New);
-    /// assert_eq!(seen.insert(42u64), Insertion::Perhaps);
-    /// # Ok::<(), mayhap::Error>(())
-    /// ```
-    #[inline]
-    pub fn insert(&mut self, key: impl Key) -> Insertion {
-        let digest = self.hashing.digest_of(key);
-        self.put(digest)
-    }
-
-    /// Whether a key is perhaps in. `false` is certain.
-    #[must_use]
-    #[inline]
-    pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_digest(self.hashing.digest_of(key))
-    }
-
-    #[inline]
-    fn put(&mut self, digest: Digest) -> Insertion {
-        let BloomSize { bits, probes, .. } = self.size;
-        self.ones = None;
-        // A crafted file may claim any number of calls: they end at the top instead of going round.
-        if let Some(calls) = &mut self.inserted {
-            *calls = calls.saturating_add(1);
-        }
-        Insertion::new_if(probes::insert(self.words.as_mut_slice(), bits, probes, digest))
-    }
-
-    /// Asks for many keys, several at a time in flight; appends one answer each.
-    ///
-    /// ```
-    /// let mut seen = mayhap::Bloom::new(1000, 0.01)?;
-    /// seen.insert_all(&["one", "two"]);
-    /// let mut hits = Vec::new();
-    /// seen.contains_all(&["two", "three"], &mut hits);
-    /// assert_eq!(hits, [true, false]);
-    /// # Ok::<(), mayhap::Error>(())
-    /// ```
-    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
-        let hashing = self.hashing;
-        self.ask_all(keys, |keys, digests| K::digests(keys, &hashing, digests), hits);
-    }
-
-    /// Inserts many keys, several at a time in flight. So many that a large filter is written all over again and
-    /// again are gathered by the region of their bits; the memory for that is a quarter of the filter's and 64 MiB
-    /// at most.
-    pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
-        let (hashing, paths, BloomSize { bits, probes, .. }) = (self.hashing, self.paths, self.size);
-        let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
-        if !probes::is_far(paths, self.words.as_slice()) {
-            // As for single keys: what is not waiting for memory does not count what it sets.
-            self.ones = None;
-            self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
-            let mut words = self.words.as_mut_slice();
-            return pipeline(
-                &mut words,
-                keys,
-                hash,
-                false,
-                |_, _| {},
-                |words, digests| {
-                    for &digest in digests {
-                        probes::insert(words, bits, probes, digest);
-                    }
-                },
-            );
-        }
-        // Worth it alone if the bits are beyond every cache, and each of their lines is written twice on average.
-        let written = (keys.len() as u64).saturating_mul(u64::from(probes));
-        let gathers = bits / 8 >= paths.gather_from_bytes(GATHER_FROM_BYTES) as u64;
-        let scatter = if gathers && written / 2 >= bits / 512 { Scatter::new(paths, bits) } else { None };
-        let Some(mut scatter) = scatter else { return self.put_all(keys, hash, |_| {}) };
-        let (words, mut fresh) = (self.words.as_mut_slice(), 0);
-        let mut set = |region: usize, positions: &[u32]| {
-            let words = &mut words[region * region_words(paths)..];
-            fresh += set_in_region(paths, words, positions);
-        };
-        pipeline(
-            &mut scatter,
-            keys,
-            hash,
-            false,
-            |_, _| {},
-            |scatter, digests| {
-                for &digest in digests {
-                    positions(digest, probes, bits).for_each(|position| scatter.push(position, &mut set));
-                }
-            },
-        );
-        scatter.drain(&mut set);
-        self.ones = self.ones.map(|ones| ones + fresh);
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
-    }
-
-    /// Inserts many keys with so many threads. The bits are those that one thread would set.
-    ///
-    /// Threads fill small filters of their own, and regions of a large one.
-    ///
-    /// ```
-    /// use mayhap::Bloom;
-    ///
-    /// let keys: Vec<u64> = (0..100_000).collect();
-    /// let mut seen = Bloom::new(100_000, 0.01)?;
-    /// seen.insert_all_parallel(&keys, 2);
-    /// assert!(keys.iter().all(|key| seen.contains(key)));
-    /// # Ok::<(), mayhap::Error>(())
-    /// ```
-    ///
-    /// # Panics
-    /// If there is no memory for the threads to work in, or a key panics; the keys from before are still in.
-    #[cfg(feature = "std")]
-    pub fn insert_all_parallel<K: Key + Sync>(&mut self, keys: &[K], threads: usize) {
-        // Words that are written in place cannot be taken apart.
-        if self.words.is_in_place() {
-            return self.insert_all(keys);
-        }
-        let nothing = Self { words: Words::default(), ..*self };
-        let whole = core::mem::replace(self, nothing);
-        let panic = if Scatter::pays(whole.paths, whole.size.bits) {
-            let shared = ScatteredBloom::of(whole);
-            let panic = fill(self.paths, &shared, keys, threads);
-            *self = shared.joined();
-            panic
-        } else {
-            let shared = PrivateBlooms::of(whole);
-            let panic = fill(self.paths, &shared, keys, threads);
-            *self = shared.joined();
-            panic
-        };
-        match panic {
-            None => self.insert_all(keys),
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            Some(Ok(())) => {}
-        }
-    }
-
-    #[inline(always)]
-    fn ask_all<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), hits: &mut Vec<bool>) {
-        let start = hits.len();
-        hits.resize(start + keys.len(), false);
-        let (words, bits) = (self.words.as_slice(), self.size.bits);
-        probes::contains_all(self.paths, words, bits, self.single, keys, hash, &mut hits[start..]);
-    }
-
-    #[inline(always)]
-    fn put_all<K>(
-        &mut self,
-        keys: &[K],
-        hash: impl Fn(&[K], &mut [Digest]),
-        mut told: impl FnMut(Insertion),
-    ) {
-        let BloomSize { bits, probes, .. } = self.size;
-        let mut set = 0;
-        probes::insert_all(self.paths, self.words.as_mut_slice(), bits, probes, keys, hash, |fresh| {
-            set += u64::from(fresh);
-            told(Insertion::new_if(fresh > 0));
-        });
-        self.ones = self.ones.map(|ones| ones + set);
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
-    }
-
-    #[inline]
-    fn set(&mut self, positions: impl Iterator<Item = u64>) -> Insertion {
-        let words = self.words.as_mut_slice();
-        let mut fresh = 0;
-        for position in positions {
-            let word = &mut words[index(position / 64)];
-            let mask = 1 << (position % 64);
-            fresh += u64::from(*word & mask == 0);
-            *word |= mask;
-        }
-        self.ones = self.ones.map(|ones| ones + fresh);
-        // A crafted file may claim any number of calls: they end at the top instead of going round.
-        if let Some(calls) = &mut self.inserted {
-            *calls = calls.saturating_add(1);
-        }
-        Insertion::new_if(fresh > 0)
-    }
-
-    /// The positions of a key, in the order in which they are probed.
-    pub fn positions(&self, key: impl Key) -> Positions {
-        positions(self.hashing.digest_of(key), self.size.probes, self.size.bits)
-    }
-
-    /// Inserts a key that is known by its positions only, such as a textbook's.
-    ///
-    /// # Errors
-    /// [`OutOfRange`] if a position is not below [`bits`](Bloom::bits); then nothing has changed.
-    pub fn insert_positions(&mut self, positions: &[u64]) -> Result<Insertion, OutOfRange> {
-        self.check(positions)?;
-        Ok(self.set(positions.iter().copied()))
-    }
-
-    /// Whether all of these positions are set.
-    ///
-    /// # Errors
-    /// [`OutOfRange`] if a position is not below [`bits`](Bloom::bits).
-    pub fn contains_positions(&self, positions: &[u64]) -> Result<bool, OutOfRange> {
-        self.check(positions)?;
-        Ok(self.all_set(positions.iter().copied()))
-    }
-
-    fn check(&self, positions: &[u64]) -> Result<(), OutOfRange> {
-        let universe = self.size.bits;
-        match positions.iter().find(|&&position| position >= universe) {
-            Some(&index) => Err(OutOfRange { index, universe }),
-            None => Ok(()),
-        }
-    }
-
-    #[inline]
-    fn all_set(&self, mut positions: impl Iterator<Item = u64>) -> bool {
-        let words = self.words.as_slice();
-        positions.all(|position| words[index(position / 64)] >> (position % 64) & 1 == 1)
-    }
-
-    /// Forgets all keys.
-    pub fn clear(&mut self) {
-        self.words.as_mut_slice().fill(0);
-        self.ones = Some(0);
-        self.inserted = Some(0);
-        self.intersection = None;
-    }
-
-    /// The number of bits.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.size.bits
-    }
-
-    /// Positions per key.
-    #[must_use]
-    pub fn probes(&self) -> u32 {
-        self.size.probes
-    }
-
-    /// The number of keys it was made for.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
-        self.size.capacity
-    }
-
-    /// The bits, 64 to a word.
-    #[must_use]
-    pub fn words(&self) -> &[u64] {
-        self.words.as_slice()
-    }
-
-    /// How keys are hashed.
-    #[must_use]
-    pub fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    /// How many keys went in, repeats included. `None` after a merge or an intersection.
-    #[must_use]
-    pub fn inserted(&self) -> Option<u64> {
-        self.inserted
+    /// The same shape without words.
+    fn without_words(&self) -> Self {
+        Self { words: Words::default(), ..*self }
     }
 
     fn ones(&self) -> u64 {
         self.ones.unwrap_or_else(|| self.words.count_ones())
-    }
-
-    /// How many different keys are probably in; infinite when every bit is set. Counts the set bits if keys were
-    /// inserted one by one since somebody last knew them. Too many after a merge
-    /// of different sizes, where one key has set several neighbours. Of an intersection it is the number of common keys that
-    /// was estimated when it was made; not a number if that is unknown, or if the intersection was changed afterwards.
-    #[must_use]
-    pub fn estimated_len(&self) -> f64 {
-        let ones = self.ones();
-        match self.intersection {
-            Some(intersection) => intersection.len(ones),
-            None => math::estimated_len(self.size.bits, ones, self.size.probes),
-        }
-    }
-
-    /// The share of the bits that are set.
-    #[must_use]
-    pub fn fill(&self) -> f64 {
-        self.ones() as f64 / self.size.bits as f64
-    }
-
-    /// The false-positive rate of the filter as it is, from its fill.
-    #[must_use]
-    pub fn fpr(&self) -> f64 {
-        self.rate().value
-    }
-
-    fn rate(&self) -> Rate {
-        rate(self.words.as_slice(), self.size.bits, self.size.probes, self.ones())
-    }
-
-    /// The false-positive rate with as many keys as it was made for.
-    #[must_use]
-    pub fn fpr_at_capacity(&self) -> f64 {
-        self.size.fpr
-    }
-
-    /// Whether `other` has the same size, probes and hashing: its bits mean the same.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference.
-    pub fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        if self.size.bits != other.size.bits {
-            return Err(Mismatch::Bits { ours: self.size.bits, theirs: other.size.bits });
-        }
-        if self.size.probes != other.size.probes {
-            return Err(Mismatch::Probes { ours: self.size.probes, theirs: other.size.probes });
-        }
-        self.hashing.must_equal(&other.hashing)
-    }
-
-    /// Union: afterwards this filter holds every key of both.
-    ///
-    /// If they have the same size and probes it is as if all keys had been inserted here. If not, the
-    /// bits of the one are brought to the length of the other, where each sets every bit that it
-    /// overlaps, and the smaller number of probes is taken: the keys of the other filter have set those
-    /// too, because a key's positions are the same sequence whatever their number. Both lengths are
-    /// tried, and the one with the lower rate stays; the shorter if they tie. That costs: two half-full
-    /// filters with 7 probes give a rate of 13% if they are equal or one is a multiple of the other, and
-    /// of 39% if one has a single bit more. Before it is done, [`math::merged_fpr`] tells; afterwards, [`fpr`](Bloom::fpr).
-    ///
-    /// ```
-    /// use mayhap::Bloom;
-    ///
-    /// let (mut ours, mut theirs) = (Bloom::new(1000, 0.01)?, Bloom::new(2500, 0.001)?);
-    /// ours.insert("one");
-    /// theirs.insert("two");
-    /// ours.merge(&theirs)?;
-    /// assert!(ours.contains("one") && ours.contains("two"));
-    /// # Ok::<(), mayhap::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`Mismatch`] if they hash differently, or there is no memory for both results; then nothing has
-    /// changed.
-    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
-        let intersection = Intersection::of_union(self.intersection, other.intersection);
-        if self.must_match(other).is_ok() {
-            self.combine(other, |ours, theirs| ours | theirs)?;
-            self.intersection = intersection;
-            return Ok(());
-        }
-        self.hashing.must_equal(&other.hashing)?;
-        let (small, large) =
-            if self.size.bits <= other.size.bits { (&*self, other) } else { (other, &*self) };
-        let (m, n) = (small.size.bits, large.size.bits);
-        let (mut bits, mut joined) = (m, small.joined(large)?);
-        if m < n {
-            let longer = large.joined(small)?;
-            // ones / m of the shorter above ones / n of the longer, without a division.
-            if u128::from(joined.1) * u128::from(n) > u128::from(longer.1) * u128::from(m) {
-                (bits, joined) = (n, longer);
-            }
-        }
-        let (words, ones) = joined;
-        let capacity = small.size.capacity.max(large.size.capacity);
-        let probes = small.size.probes.min(large.size.probes);
-        let fpr_asked = small.size.fpr_asked.max(large.size.fpr_asked);
-        let fpr = math::bloom_fpr_of_any_size(bits, capacity, probes);
-        if bits == self.size.bits {
-            // Where they lie, which may be in a map that is written in place.
-            self.words.as_mut_slice().copy_from_slice(words.as_slice());
-        } else {
-            self.words = words;
-        }
-        (self.size, self.ones) = (BloomSize { capacity, bits, probes, fpr_asked, fpr }, Some(ones));
-        self.single = Single::of(probes, self.paths);
-        self.inserted = None;
-        self.intersection = intersection;
-        Ok(())
     }
 
     /// The words of both with this one's number of bits, and how many are set.
@@ -581,30 +178,33 @@ impl Bloom {
         Ok((both, ones))
     }
 
-    /// A filter with the same keys in `factor` times fewer bits: exactly the one that those keys would
-    /// have made there.
-    ///
-    /// Neighbours are ORed: the bit of `position` becomes that of `position / factor`. With `m` bits a
-    /// hash `x` has the position `floor(y)`, `y = x * m / 2^64`; with `m / factor` bits it has
-    /// `floor(y / factor)`, and `floor(floor(y) / factor)` is the same number, since `factor` is whole.
-    ///
-    /// The capacity becomes that of the new size at the rate that was asked for.
-    ///
-    /// ```
-    /// use mayhap::{Bloom, Spec};
-    ///
-    /// let mut roomy = Bloom::from_spec(&Spec::sized(100_000, 0.01).foldable())?;
-    /// roomy.extend(0..1000u64);
-    /// let folded = roomy.fold(64)?;
-    /// assert_eq!(folded.bits(), roomy.bits() / 64);
-    /// assert!((0..1000u64).all(|key| folded.contains(key)));
-    /// # Ok::<(), mayhap::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// [`FoldError::Factor`] if the factor does not divide the bits; [`FoldError::Damaged`] if they came from bytes that were
-    /// not verified, and are damaged.
-    pub fn fold(&self, factor: u64) -> Result<Self, FoldError> {
+    fn combine(&mut self, other: &Self, bits: impl Fn(u64, u64) -> u64) -> Result<(), Mismatch> {
+        self.must_match(other)?;
+        let mut ones = 0;
+        for (ours, theirs) in self.words.as_mut_slice().iter_mut().zip(other.words.as_slice()) {
+            *ours = bits(*ours, *theirs);
+            ones += u64::from(ours.count_ones());
+        }
+        self.ones = Some(ones);
+        let capacity = self.size.capacity.max(other.size.capacity);
+        let fpr = math::bloom_fpr_of_any_size(self.size.bits, capacity, self.size.probes);
+        self.size = BloomSize { capacity, fpr, ..self.size };
+        Ok(())
+    }
+
+    fn ones_of_union(&self, other: &Self) -> Result<u64, Mismatch> {
+        self.must_match(other)?;
+        let pairs = self.words.as_slice().iter().zip(other.words.as_slice());
+        Ok(pairs.map(|(ours, theirs)| u64::from((ours | theirs).count_ones())).sum())
+    }
+
+    fn estimated_intersection_len(&self, other: &Self) -> Result<f64, Mismatch> {
+        let union = self.ones_of_union(other)?;
+        Ok(math::intersection_len(self.size.bits, self.ones(), other.ones(), union, self.size.probes))
+    }
+
+    /// As [`Bloom::fold`].
+    fn fold(&self, factor: u64) -> Result<Self, FoldError> {
         let BloomSize { capacity, bits, probes, fpr_asked, .. } = self.size;
         if !bits.is_multiple_of(factor) {
             return Err(FoldError::Factor { bits, factor });
@@ -617,22 +217,16 @@ impl Bloom {
         let fpr = math::bloom_fpr_of_any_size(bits, capacity, probes);
         let (size, ones) = (BloomSize { capacity, bits, probes, fpr_asked, fpr }, words.count_ones());
         let intersection = self.intersection.map(|intersection| intersection.moved(self.ones(), ones));
-        let folded = Self::of(words, size, self.hashing, self.inserted, Some(ones));
-        Ok(Self { intersection, ..folded }.taking(self.paths))
+        Ok(Self { intersection, ..Self::of(words, size, Some(ones), self.paths) })
     }
 
-    /// The smallest [fold](Bloom::fold) whose rate is at most this, from its own fill and with one key at
-    /// least. Its capacity is what its bits hold at that rate.
-    ///
-    /// # Errors
-    /// [`FoldError`] if the rate makes no sense, the filter errs more often already, or no divisor of its
-    /// bits keeps the rate. Bits have good divisors if they were asked to ([`Spec::foldable`]).
-    pub fn fold_to(&self, fpr: f64) -> Result<Self, FoldError> {
+    /// As [`Bloom::fold_to`].
+    fn fold_to(&self, fpr: f64) -> Result<Self, FoldError> {
         if !(MIN_FPR..1.0).contains(&fpr) {
             return Err(FoldError::Fpr { asked: fpr });
         }
         self.words.verify().map_err(|_| FoldError::Damaged)?;
-        let (asked, now, BloomSize { bits, probes, .. }) = (fpr, self.fpr(), self.size);
+        let (asked, now, BloomSize { bits, probes, .. }) = (fpr, self.rate().value, self.size);
         if now > asked {
             return Err(FoldError::TooFull { asked, now });
         }
@@ -659,98 +253,88 @@ impl Bloom {
         Ok(folded)
     }
 
-    /// Intersection: afterwards this filter still holds every key that is in both. Its rate is at
-    /// most the lower of the two, and at least that of a fresh filter of the common keys.
-    ///
-    /// That is the rate for keys that are in neither. A key of one filter alone has its bits there, and is admitted as often
-    /// as the other filter admits an absent one.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference; then nothing has changed.
-    pub fn intersect(&mut self, other: &Self) -> Result<(), Mismatch> {
-        let common = match (self.intersection, other.intersection) {
-            (None, None) => self.estimated_intersection_len(other)?,
-            _ => f64::NAN,
-        };
-        self.combine(other, |ours, theirs| ours & theirs)?;
-        self.intersection = Intersection::of(common, self.ones());
+    fn set(&mut self, positions: &[u64]) -> Insertion {
+        let words = self.words.as_mut_slice();
+        let mut fresh = 0;
+        for position in positions {
+            let word = &mut words[index(position / 64)];
+            let mask = 1 << (position % 64);
+            fresh += u64::from(*word & mask == 0);
+            *word |= mask;
+        }
+        self.ones = self.ones.map(|ones| ones + fresh);
+        Insertion::new_if(fresh > 0)
+    }
+
+    fn must_be_positions(&self, positions: &[u64]) -> Result<(), OutOfRange> {
+        let universe = self.size.bits;
+        match positions.iter().find(|&&position| position >= universe) {
+            Some(&index) => Err(OutOfRange { index, universe }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Kernel for Bits {
+    type Hash = Digest;
+
+    #[inline]
+    fn contains(&self, digest: Digest) -> bool {
+        self.single.contains(self.words.as_slice(), self.size.bits, digest)
+    }
+
+    #[inline(always)]
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Digest]), hits: &mut [bool]) {
+        let (words, bits) = (self.words.as_slice(), self.size.bits);
+        probes::contains_all(self.paths, words, bits, self.single, keys, hash, hits);
+    }
+
+    fn plan(&self) -> Plan {
+        self.size.plan()
+    }
+
+    fn fill(&self) -> f64 {
+        self.ones() as f64 / self.size.bits as f64
+    }
+
+    fn rate(&self) -> Rate {
+        rate(self.words.as_slice(), self.size.bits, self.size.probes, self.ones())
+    }
+
+    fn estimated_len(&self) -> f64 {
+        let ones = self.ones();
+        match self.intersection {
+            Some(intersection) => intersection.len(ones),
+            None => math::estimated_len(self.size.bits, ones, self.size.probes),
+        }
+    }
+
+    fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+        if self.size.bits != other.size.bits {
+            return Err(Mismatch::Bits { ours: self.size.bits, theirs: other.size.bits });
+        }
+        if self.size.probes != other.size.probes {
+            return Err(Mismatch::Probes { ours: self.size.probes, theirs: other.size.probes });
+        }
         Ok(())
     }
 
-    fn combine(&mut self, other: &Self, bits: impl Fn(u64, u64) -> u64) -> Result<(), Mismatch> {
-        self.must_match(other)?;
-        let mut ones = 0;
-        for (ours, theirs) in self.words.as_mut_slice().iter_mut().zip(other.words.as_slice()) {
-            *ours = bits(*ours, *theirs);
-            ones += u64::from(ours.count_ones());
-        }
-        self.ones = Some(ones);
-        self.inserted = None;
-        let capacity = self.size.capacity.max(other.size.capacity);
-        let fpr = math::bloom_fpr_of_any_size(self.size.bits, capacity, self.size.probes);
-        self.size = BloomSize { capacity, fpr, ..self.size };
-        Ok(())
+    fn holds_the_same(&self, other: &Self) -> bool {
+        self.words == other.words
     }
 
-    /// How many different keys are probably in this filter or in the other, without merging them.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference.
-    pub fn estimated_union_len(&self, other: &Self) -> Result<f64, Mismatch> {
-        Ok(math::union_len(self.size.bits, self.ones_of_union(other)?, self.size.probes))
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        out.probing(Probing::Scaled);
+        let ones = self.ones();
+        out.ones(ones);
+        out.intersection(Intersection::stored(self.intersection, ones));
+        let BloomSize { capacity, bits, probes, fpr_asked, .. } = self.size;
+        out.params().u64(bits).u32(probes).u32(0).u64(capacity).f64(fpr_asked);
+        out.words(&self.words);
     }
 
-    /// How many different keys are probably in both. Taken from the three sizes, and never from the
-    /// common bits, which chance adds to.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference.
-    pub fn estimated_intersection_len(&self, other: &Self) -> Result<f64, Mismatch> {
-        let union = self.ones_of_union(other)?;
-        Ok(math::intersection_len(self.size.bits, self.ones(), other.ones(), union, self.size.probes))
-    }
-
-    fn ones_of_union(&self, other: &Self) -> Result<u64, Mismatch> {
-        self.must_match(other)?;
-        let pairs = self.words.as_slice().iter().zip(other.words.as_slice());
-        Ok(pairs.map(|(ours, theirs)| u64::from((ours | theirs).count_ones())).sum())
-    }
-
-    /// Measures the false-positive rate with keys that are known to be absent.
-    pub fn measure_fpr<K: Key>(&self, absent: impl IntoIterator<Item = K>) -> Measured {
-        let mut measured = Measured { trials: 0, hits: 0 };
-        for key in absent {
-            measured.trials += 1;
-            measured.hits += u64::from(self.contains(key));
-        }
-        measured
-    }
-
-    /// The filter as it stands in a file.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        family::encode(self, Summing::Payload).to_vec()
-    }
-
-    /// A filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, None, &FAMILY, Self::decode)
-    }
-
-    /// A keyed filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
-    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
-    }
-
-    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+    fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(Probing::Scaled)?;
         let mut fields = Fields::new(&header.params);
         let bits = fields.u64("bits")?;
         if !(1..=MAX_BITS).contains(&bits) {
@@ -764,31 +348,359 @@ impl Bloom {
         let capacity = fields.u64("capacity")?;
         let fpr_asked = fields.rate("asked rate")?;
         fields.end("parameters", header.params.len())?;
-        header.must_be_hashed(hashing)?;
-
-        let expected = words_for(bits) * 8;
-        if header.payload.length != expected {
-            let found = header.payload.length;
-            return Err(DecodeError::Length { field: "payload", expected, found });
-        }
-        let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload)
-            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
+        let words = shell::take_words(frame, words_for(bits) * 8)?;
         if !tail_is_clear(&words, bits) {
             return Err(DecodeError::Padding { field: "end of the payload" });
         }
-        let ones = match frame.header.ones {
-            // Counted only when the whole payload is read anyway, so that a large file opens by its header.
-            Some(ones) if ones > bits || (frame.verified && ones != words.count_ones()) => {
-                return Err(DecodeError::Value { field: "set bits", found: ones });
-            }
-            Some(ones) => ones,
-            None => words.count_ones(),
-        };
+        let ones = shell::occupied(frame, "set bits", bits, || words.count_ones())?;
+        let ones = ones.unwrap_or_else(|| words.count_ones());
         let fpr = math::bloom_fpr_of_any_size(bits, capacity, probes);
         let size = BloomSize { capacity, bits, probes, fpr_asked, fpr };
         let intersection = Intersection::read(frame.header.intersection, ones);
-        Ok(Self { intersection, ..Self::of(words, size, hashing, frame.header.inserted, Some(ones)) })
+        Ok(Self { intersection, ..Self::of(words, size, Some(ones), Paths::default()) })
+    }
+
+    fn take_paths(&mut self, paths: Paths) {
+        (self.single, self.paths) = (Single::of(self.size.probes, paths), paths);
+    }
+}
+
+impl Empty for Bits {
+    fn empty(spec: &Spec) -> Result<Self, SpecError> {
+        let size = spec.bloom()?;
+        Ok(Self::of(Words::zeroed(words_for(size.bits))?, size, Some(0), spec.paths))
+    }
+
+    fn clear(&mut self) {
+        self.words.as_mut_slice().fill(0);
+        self.ones = Some(0);
+        self.intersection = None;
+    }
+}
+
+impl Inserts for Bits {
+    type Error = Infallible;
+
+    #[inline]
+    fn insert(&mut self, digest: Digest) -> Result<Insertion, Infallible> {
+        let BloomSize { bits, probes, .. } = self.size;
+        self.ones = None;
+        Ok(Insertion::new_if(probes::insert(self.words.as_mut_slice(), bits, probes, digest)))
+    }
+
+    #[inline(always)]
+    fn insert_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Digest]),
+        mut told: impl FnMut(Insertion),
+    ) -> Result<(), Infallible> {
+        let BloomSize { bits, probes, .. } = self.size;
+        let mut set = 0;
+        probes::insert_all(self.paths, self.words.as_mut_slice(), bits, probes, keys, hash, |fresh| {
+            set += u64::from(fresh);
+            told(Insertion::new_if(fresh > 0));
+        });
+        self.ones = self.ones.map(|ones| ones + set);
+        Ok(())
+    }
+
+    /// So many that a large filter is written all over again and again are gathered by the region of their bits; the memory
+    /// for that is a quarter of the filter's and 64 MiB at most.
+    #[inline(always)]
+    fn insert_all<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Digest]),
+        mut done: impl FnMut(u64),
+    ) -> Result<(), Infallible> {
+        let (paths, BloomSize { bits, probes, .. }) = (self.paths, self.size);
+        if !probes::is_far(paths, self.words.as_slice()) {
+            // As for single keys: what is not waiting for memory does not count what it sets.
+            self.ones = None;
+            let mut words = self.words.as_mut_slice();
+            pipeline(
+                &mut words,
+                keys,
+                hash,
+                false,
+                |_, _| {},
+                |words, digests| {
+                    for &digest in digests {
+                        probes::insert(words, bits, probes, digest);
+                    }
+                },
+            );
+            done(keys.len() as u64);
+            return Ok(());
+        }
+        // Worth it alone if the bits are beyond every cache, and each of their lines is written twice on average.
+        let written = (keys.len() as u64).saturating_mul(u64::from(probes));
+        let gathers = bits / 8 >= paths.gather_from_bytes(GATHER_FROM_BYTES) as u64;
+        let scatter = if gathers && written / 2 >= bits / 512 { Scatter::new(paths, bits) } else { None };
+        let Some(mut scatter) = scatter else {
+            self.insert_each(keys, hash, |_| {})?;
+            done(keys.len() as u64);
+            return Ok(());
+        };
+        let (words, mut fresh) = (self.words.as_mut_slice(), 0);
+        let mut set = |region: usize, positions: &[u32]| {
+            let words = &mut words[region * region_words(paths)..];
+            fresh += set_in_region(paths, words, positions);
+        };
+        pipeline(
+            &mut scatter,
+            keys,
+            hash,
+            false,
+            |_, _| {},
+            |scatter, digests| {
+                for &digest in digests {
+                    positions(digest, probes, bits).for_each(|position| scatter.push(position, &mut set));
+                }
+            },
+        );
+        scatter.drain(&mut set);
+        self.ones = self.ones.map(|ones| ones + fresh);
+        done(keys.len() as u64);
+        Ok(())
+    }
+}
+
+impl Merges for Bits {
+    fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        let intersection = Intersection::of_union(self.intersection, other.intersection);
+        if self.must_match(other).is_ok() {
+            self.combine(other, |ours, theirs| ours | theirs)?;
+            self.intersection = intersection;
+            return Ok(());
+        }
+        let (small, large) =
+            if self.size.bits <= other.size.bits { (&*self, other) } else { (other, &*self) };
+        let (m, n) = (small.size.bits, large.size.bits);
+        let (mut bits, mut joined) = (m, small.joined(large)?);
+        if m < n {
+            let longer = large.joined(small)?;
+            // ones / m of the shorter above ones / n of the longer, without a division.
+            if u128::from(joined.1) * u128::from(n) > u128::from(longer.1) * u128::from(m) {
+                (bits, joined) = (n, longer);
+            }
+        }
+        let (words, ones) = joined;
+        let capacity = small.size.capacity.max(large.size.capacity);
+        let probes = small.size.probes.min(large.size.probes);
+        let fpr_asked = small.size.fpr_asked.max(large.size.fpr_asked);
+        let fpr = math::bloom_fpr_of_any_size(bits, capacity, probes);
+        if bits == self.size.bits {
+            // Where they lie, which may be in a map that is written in place.
+            self.words.as_mut_slice().copy_from_slice(words.as_slice());
+        } else {
+            self.words = words;
+        }
+        (self.size, self.ones) = (BloomSize { capacity, bits, probes, fpr_asked, fpr }, Some(ones));
+        self.single = Single::of(probes, self.paths);
+        self.intersection = intersection;
+        Ok(())
+    }
+}
+
+impl Intersects for Bits {
+    fn intersect(&mut self, other: &Self) -> Result<(), Mismatch> {
+        let common = match (self.intersection, other.intersection) {
+            (None, None) => self.estimated_intersection_len(other)?,
+            _ => f64::NAN,
+        };
+        self.combine(other, |ours, theirs| ours & theirs)?;
+        self.intersection = Intersection::of(common, self.ones());
+        Ok(())
+    }
+}
+
+impl Bloom {
+    /// An empty filter of so many bits and probes.
+    ///
+    /// # Errors
+    /// As for [`new`](Bloom::new).
+    pub fn with_bits(bits: u64, probes: u32) -> Result<Self, SpecError> {
+        Self::from_spec(&Spec::new().with_bits(bits).with_probes(probes))
+    }
+
+    /// A filter over words that exist already: bit `i` is bit `i % 64` of word `i / 64`.
+    ///
+    /// # Errors
+    /// [`SpecError::Words`] if there are too few or too many, or bits are set behind the last one.
+    pub fn from_words(words: impl Into<Words>, bits: u64, probes: u32) -> Result<Self, SpecError> {
+        let size = Spec::new().with_bits(bits).with_probes(probes).bloom()?;
+        let words = words.into();
+        let wrong = SpecError::Words { expected: words_for(bits), found: words.len() as u64 };
+        if words.len() as u64 != words_for(bits) || !tail_is_clear(&words, bits) {
+            return Err(wrong);
+        }
+        Ok(Self::of(words, size, Hashing::default(), None, Paths::default()))
+    }
+
+    /// Of words whose bits behind the last are zero.
+    pub(super) fn of(
+        words: Words,
+        size: BloomSize,
+        hashing: Hashing,
+        inserted: Option<u64>,
+        paths: Paths,
+    ) -> Self {
+        Self(Shell { kernel: Bits::of(words, size, None, paths), hashing, inserted })
+    }
+
+    /// Inserts many keys with so many threads. The bits are those that one thread would set.
+    ///
+    /// Threads fill small filters of their own, and regions of a large one.
+    ///
+    /// ```
+    /// use mayhap::Bloom;
+    ///
+    /// let keys: Vec<u64> = (0..100_000).collect();
+    /// let mut seen = Bloom::new(100_000, 0.01)?;
+    /// seen.insert_all_parallel(&keys, 2);
+    /// assert!(keys.iter().all(|key| seen.contains(key)));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If there is no memory for the threads to work in, or a key panics; the keys from before are still in.
+    #[cfg(feature = "std")]
+    pub fn insert_all_parallel<K: Key + Sync>(&mut self, keys: &[K], threads: usize) {
+        // Words that are written in place cannot be taken apart.
+        if self.0.kernel.words.is_in_place() {
+            return self.insert_all(keys);
+        }
+        let Bits { size, paths, .. } = self.0.kernel;
+        let without_words = Self(self.0.with(self.0.kernel.without_words()));
+        let whole = core::mem::replace(self, without_words);
+        let panic = if Scatter::pays(paths, size.bits) {
+            let shared = ScatteredBloom::of(whole);
+            let panic = fill(paths, &shared, keys, threads);
+            *self = shared.joined();
+            panic
+        } else {
+            let shared = PrivateBlooms::of(whole);
+            let panic = fill(paths, &shared, keys, threads);
+            *self = shared.joined();
+            panic
+        };
+        match panic {
+            None => self.insert_all(keys),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            Some(Ok(())) => {}
+        }
+    }
+
+    /// The positions of a key, in the order in which they are probed.
+    pub fn positions(&self, key: impl Key) -> Positions {
+        positions(self.0.hashing.digest_of(key), self.probes(), self.bits())
+    }
+
+    /// Inserts a key that is known by its positions only, such as a textbook's.
+    ///
+    /// # Errors
+    /// [`OutOfRange`] if a position is not below [`bits`](Bloom::bits); then nothing has changed.
+    pub fn insert_positions(&mut self, positions: &[u64]) -> Result<Insertion, OutOfRange> {
+        self.0.kernel.must_be_positions(positions)?;
+        self.0.add_inserted(1);
+        Ok(self.0.kernel.set(positions))
+    }
+
+    /// Whether all of these positions are set.
+    ///
+    /// # Errors
+    /// [`OutOfRange`] if a position is not below [`bits`](Bloom::bits).
+    pub fn contains_positions(&self, positions: &[u64]) -> Result<bool, OutOfRange> {
+        self.0.kernel.must_be_positions(positions)?;
+        let words = self.words();
+        Ok(positions.iter().all(|position| words[index(position / 64)] >> (position % 64) & 1 == 1))
+    }
+
+    /// The number of bits.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.0.kernel.size.bits
+    }
+
+    /// Positions per key.
+    #[must_use]
+    pub fn probes(&self) -> u32 {
+        self.0.kernel.size.probes
+    }
+
+    /// The bits, 64 to a word.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        self.0.kernel.words.as_slice()
+    }
+
+    /// A filter with the same keys in `factor` times fewer bits: exactly the one that those keys would
+    /// have made there.
+    ///
+    /// Neighbours are ORed: the bit of `position` becomes that of `position / factor`. With `m` bits a
+    /// hash `x` has the position `floor(y)`, `y = x * m / 2^64`; with `m / factor` bits it has
+    /// `floor(y / factor)`, and `floor(floor(y) / factor)` is the same number, since `factor` is whole.
+    ///
+    /// The capacity becomes that of the new size at the rate that was asked for.
+    ///
+    /// ```
+    /// use mayhap::{Bloom, Spec};
+    ///
+    /// let mut roomy = Bloom::from_spec(&Spec::sized(100_000, 0.01).foldable())?;
+    /// roomy.extend(0..1000u64);
+    /// let folded = roomy.fold(64)?;
+    /// assert_eq!(folded.bits(), roomy.bits() / 64);
+    /// assert!((0..1000u64).all(|key| folded.contains(key)));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`FoldError::Factor`] if the factor does not divide the bits; [`FoldError::Damaged`] if they came from bytes that were
+    /// not verified, and are damaged.
+    pub fn fold(&self, factor: u64) -> Result<Self, FoldError> {
+        Ok(Self(self.0.with(self.0.kernel.fold(factor)?)))
+    }
+
+    /// The smallest [fold](Bloom::fold) whose rate is at most this, from its own fill and with one key at
+    /// least. Its capacity is what its bits hold at that rate.
+    ///
+    /// # Errors
+    /// [`FoldError`] if the rate makes no sense, the filter errs more often already, or no divisor of its
+    /// bits keeps the rate. Bits have good divisors if they were asked to ([`Spec::foldable`]).
+    pub fn fold_to(&self, fpr: f64) -> Result<Self, FoldError> {
+        Ok(Self(self.0.with(self.0.kernel.fold_to(fpr)?)))
+    }
+
+    /// How many different keys are probably in this filter or in the other, without merging them.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference.
+    pub fn estimated_union_len(&self, other: &Self) -> Result<f64, Mismatch> {
+        self.must_match(other)?;
+        let union = self.0.kernel.ones_of_union(&other.0.kernel)?;
+        Ok(math::union_len(self.bits(), union, self.probes()))
+    }
+
+    /// How many different keys are probably in both. Taken from the three sizes, and never from the
+    /// common bits, which chance adds to.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference.
+    pub fn estimated_intersection_len(&self, other: &Self) -> Result<f64, Mismatch> {
+        self.must_match(other)?;
+        self.0.kernel.estimated_intersection_len(&other.0.kernel)
+    }
+
+    /// Measures the false-positive rate with keys that are known to be absent.
+    pub fn measure_fpr<K: Key>(&self, absent: impl IntoIterator<Item = K>) -> Measured {
+        let mut measured = Measured { trials: 0, hits: 0 };
+        for key in absent {
+            measured.trials += 1;
+            measured.hits += u64::from(self.contains(key));
+        }
+        measured
     }
 }
 
@@ -880,120 +792,9 @@ impl Measured {
     }
 }
 
-impl Filter for Bloom {
-    fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.single.contains(self.words.as_slice(), self.size.bits, digest)
-    }
-
-    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        self.ask_all(digests, copy, hits);
-    }
-}
-
-impl Insert for Bloom {
-    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        Ok(self.put(digest))
-    }
-
-    fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
-        outcomes.reserve(digests.len());
-        self.put_all(digests, copy, |outcome| outcomes.push(outcome));
-        Ok(())
-    }
-}
-
-impl Merge for Bloom {
-    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        self.merge(family::same_type(self, other)?)
-    }
-}
-
 impl Fold for Bloom {
     fn fold_to(&self, fpr: f64) -> Result<Box<dyn AnyFilter>, FoldError> {
         Ok(Box::new(self.fold_to(fpr)?))
-    }
-}
-
-impl Intersect for Bloom {
-    fn intersect_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        self.intersect(family::same_type(self, other)?)
-    }
-}
-
-impl AnyFilter for Bloom {
-    fn family(&self) -> &'static Family {
-        &FAMILY
-    }
-
-    fn report(&self) -> Report {
-        let rate = self.rate();
-        let estimated_len = self.estimated_len();
-        Report {
-            capacity: self.size.capacity,
-            inserted: self.inserted,
-            estimated_len: estimated_len.is_finite().then_some(estimated_len),
-            bits: self.size.bits,
-            probes: Some(self.size.probes),
-            fill: self.fill(),
-            fpr_asked: self.size.fpr_asked,
-            fpr_now: rate.value,
-            fpr_interval: rate.interval(),
-            fpr_at_capacity: self.size.fpr,
-            guarantee: Guarantee::NoFalseNegatives,
-        }
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        out.probing(Probing::Scaled);
-        let ones = self.ones();
-        out.counts(self.inserted, ones);
-        out.intersection(Intersection::stored(self.intersection, ones));
-        let BloomSize { capacity, bits, probes, fpr_asked, .. } = self.size;
-        out.params().u64(bits).u32(probes).u32(0).u64(capacity).f64(fpr_asked);
-        out.words(&self.words);
-    }
-
-    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_all(keys, hits);
-    }
-
-    fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
-        let hashing = self.hashing;
-        outcomes.reserve(keys.len());
-        let hash = |keys: &[&[u8]], digests: &mut [Digest]| Key::digests(keys, &hashing, digests);
-        self.put_all(keys, hash, |outcome| outcomes.push(outcome));
-        Ok(())
-    }
-
-    #[cfg(feature = "internals")]
-    fn set_paths(&mut self, paths: Paths) {
-        (self.single, self.paths) = (Single::of(self.size.probes, paths), paths);
-    }
-
-    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
-        Some(self)
-    }
-    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
-        Some(self)
-    }
-    fn as_intersect(&mut self) -> Option<&mut dyn Intersect> {
-        Some(self)
-    }
-    fn as_fold(&self) -> Option<&dyn Fold> {
-        Some(self)
-    }
-}
-
-impl<K: Key> Extend<K> for Bloom {
-    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        keys.into_iter().for_each(|key| {
-            self.insert(key);
-        });
     }
 }
 
@@ -1007,9 +808,7 @@ impl<K: Key> FromIterator<K> for Bloom {
         let digests: Vec<Digest> = keys.into_iter().map(|key| hashing.digest_of(key)).collect();
         let capacity = (digests.len() as u64).max(1);
         let mut bloom = Self::new(capacity, DEFAULT_FPR).expect("memory for the filter");
-        for digest in digests {
-            bloom.put(digest);
-        }
+        bloom.0.insert_digests(&digests);
         bloom
     }
 }
@@ -1115,14 +914,15 @@ impl AtomicBloom {
     #[must_use]
     pub fn into_bloom(self) -> Bloom {
         let inserted = self.counted.then(|| self.inserted.into_inner());
-        let bloom = Bloom::of(self.words.into(), self.size, self.hashing, inserted, None);
-        Bloom { intersection: self.intersection, ..bloom }.taking(self.paths)
+        let bits = Bits::of(self.words.into(), self.size, None, self.paths);
+        let kernel = Bits { intersection: self.intersection, ..bits };
+        Bloom(Shell { kernel, hashing: self.hashing, inserted })
     }
 }
 
 impl From<Bloom> for AtomicBloom {
     fn from(bloom: Bloom) -> Self {
-        let Bloom { words, size, hashing, inserted, intersection, paths, .. } = bloom;
+        let Bloom(Shell { kernel: Bits { words, size, intersection, paths, .. }, hashing, inserted }) = bloom;
         let (words, counted, inserted) = (words.into(), inserted.is_some(), inserted.unwrap_or(0).into());
         Self { words, size, hashing, inserted, counted, intersection, paths }
     }
@@ -1259,7 +1059,7 @@ impl PrivateBlooms {
     }
 
     fn of(first: Bloom) -> Self {
-        let (size, hashing, paths) = (first.size, first.hashing, first.paths);
+        let (&Bits { size, paths, .. }, hashing) = (&first.0.kernel, first.0.hashing);
         Self { size, hashing, paths, copies: Pool::of(alloc::vec![first]) }
     }
 
@@ -1267,10 +1067,9 @@ impl PrivateBlooms {
         let mut copies = self.copies.into_idle().into_iter();
         let mut whole = copies.next().expect("the first copy is made with the pool");
         for copy in copies {
-            let inserted =
-                whole.inserted.zip(copy.inserted).map(|(ours, theirs)| ours.saturating_add(theirs));
+            let calls = whole.inserted().zip(copy.inserted());
             whole.merge(&copy).expect("copies agree");
-            whole.inserted = inserted;
+            whole.0.inserted = calls.map(|(ours, theirs)| ours.saturating_add(theirs));
         }
         whole
     }
@@ -1285,10 +1084,11 @@ impl SharedInsert for PrivateBlooms {
     fn insert_batch(&self, digests: &[Digest]) {
         let empty = || {
             let words = Words::zeroed(words_for(self.size.bits)).ok()?;
-            Some(Bloom::of(words, self.size, self.hashing, Some(0), Some(0)).taking(self.paths))
+            let kernel = Bits::of(words, self.size, Some(0), self.paths);
+            Some(Bloom(Shell { kernel, hashing: self.hashing, inserted: Some(0) }))
         };
         let mut bloom = self.copies.wait(empty).expect("the first copy is made with the pool");
-        bloom.get().put_all(digests, copy, |_| {});
+        bloom.get().0.insert_digests(digests);
     }
 
     fn finish(self: Box<Self>) -> Box<dyn AnyFilter> {
@@ -1310,13 +1110,14 @@ struct ScatteredBloom {
 #[cfg(feature = "std")]
 impl ScatteredBloom {
     fn of(mut filter: Bloom) -> Self {
-        let regions = Parts::of(core::mem::take(&mut filter.words), region_words(filter.paths));
+        let regions =
+            Parts::of(core::mem::take(&mut filter.0.kernel.words), region_words(filter.0.kernel.paths));
         let gathered = Pool::of(Vec::new());
         Self { regions, filter, gathered, inserted: AtomicU64::new(0), fresh: AtomicU64::new(0) }
     }
 
     fn set(&self, region: usize, positions: &[u32]) {
-        let fresh = self.regions.with(region, |words| set_in_region(self.filter.paths, words, positions));
+        let fresh = self.regions.with(region, |words| set_in_region(self.paths(), words, positions));
         self.fresh.fetch_add(fresh, Ordering::Relaxed);
     }
 
@@ -1326,29 +1127,36 @@ impl ScatteredBloom {
             scatter.drain(|region, positions| self.set(region, positions));
         }
         let (calls, fresh) = (self.inserted.into_inner(), self.fresh.into_inner());
-        let inserted = self.filter.inserted.map(|before| before.saturating_add(calls));
-        let ones = self.filter.ones.map(|before| before + fresh);
-        Bloom { words: self.regions.joined(), inserted, ones, ..self.filter }
+        let mut filter = self.filter;
+        filter.0.add_inserted(calls);
+        let kernel = &mut filter.0.kernel;
+        kernel.ones = kernel.ones.map(|before| before + fresh);
+        kernel.words = self.regions.joined();
+        filter
+    }
+
+    fn paths(&self) -> Paths {
+        self.filter.0.kernel.paths
     }
 }
 
 #[cfg(feature = "std")]
 impl SharedInsert for ScatteredBloom {
     fn hashing(&self) -> Hashing {
-        self.filter.hashing
+        self.filter.hashing()
     }
 
     fn insert_batch(&self, digests: &[Digest]) {
-        let BloomSize { bits, probes, .. } = self.filter.size;
+        let BloomSize { bits, probes, .. } = self.filter.0.kernel.size;
         let all = digests.iter().flat_map(|&digest| positions(digest, probes, bits));
-        match self.gathered.take(|| Scatter::new(self.filter.paths, bits)) {
+        match self.gathered.take(|| Scatter::new(self.paths(), bits)) {
             Some(mut taken) => {
                 let scatter = taken.get();
                 all.for_each(|position| scatter.push(position, |region, some| self.set(region, some)));
             }
             // No memory to gather in, and perhaps no other thread that has some: each position by itself.
             None => {
-                let words = region_words(self.filter.paths) as u64;
+                let words = region_words(self.paths()) as u64;
                 all.for_each(|position| self.set(index(position / 64 / words), &[low_u32(position)]));
             }
         }
@@ -1377,7 +1185,7 @@ mod serde_forms {
     /// [`Bloom::to_bytes`] and [`Bloom::from_bytes_keyed`].
     impl Serialize for Bloom {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            let Some(seed) = self.hashing.seed() else {
+            let Some(seed) = self.hashing().seed() else {
                 return Err(S::Error::custom("a keyed filter has no serde form; use to_bytes"));
             };
             if !serializer.is_human_readable() {
@@ -1385,14 +1193,14 @@ mod serde_forms {
             }
             let mut object = serializer.serialize_struct("Bloom", 9)?;
             object.serialize_field("family", FAMILY.name)?;
-            object.serialize_field("capacity", &self.size.capacity)?;
-            object.serialize_field("fpr", &self.size.fpr_asked)?;
-            object.serialize_field("bits", &self.size.bits)?;
-            object.serialize_field("probes", &self.size.probes)?;
-            object.serialize_field("hash", self.hashing.name())?;
+            object.serialize_field("capacity", &self.capacity())?;
+            object.serialize_field("fpr", &self.0.kernel.size.fpr_asked)?;
+            object.serialize_field("bits", &self.bits())?;
+            object.serialize_field("probes", &self.probes())?;
+            object.serialize_field("hash", self.hashing().name())?;
             object.serialize_field("seed", &seed)?;
-            object.serialize_field("inserted", &self.inserted)?;
-            object.serialize_field("words", &STANDARD.encode(self.words.to_le_bytes()))?;
+            object.serialize_field("inserted", &self.inserted())?;
+            object.serialize_field("words", &STANDARD.encode(self.0.kernel.words.to_le_bytes()))?;
             object.end()
         }
     }
@@ -1425,9 +1233,10 @@ mod serde_forms {
                 return Err("fpr is not a rate");
             }
             let fpr = math::bloom_fpr_of_any_size(self.bits, self.capacity, self.probes);
-            bloom.size = BloomSize { capacity: self.capacity, fpr_asked: self.fpr, fpr, ..bloom.size };
-            bloom.hashing = hashing;
-            bloom.inserted = self.inserted;
+            let shell = &mut bloom.0;
+            let size = shell.kernel.size;
+            shell.kernel.size = BloomSize { capacity: self.capacity, fpr_asked: self.fpr, fpr, ..size };
+            (shell.hashing, shell.inserted) = (hashing, self.inserted);
             Ok(bloom)
         }
     }
@@ -1515,14 +1324,14 @@ mod tests {
         let digests: Vec<Digest> = (0..2000u64).map(|key| Hashing::default().digest_of(key)).collect();
         let mut spec = Spec::sized(2000, 0.01);
         let mut alone = Bloom::from_spec(&spec).unwrap();
-        alone.put_all(&digests, copy, |_| {});
+        alone.0.insert_digests(&digests);
         spec.paths = Paths::of(&REFUSED);
         let shared = ScatteredBloom::of(Bloom::from_spec(&spec).unwrap());
-        assert!(Scatter::new(spec.paths, shared.filter.size.bits).is_none());
+        assert!(Scatter::new(spec.paths, shared.filter.bits()).is_none());
         let shared = in_a_minute(move || {
             digests.chunks(100).for_each(|digests| shared.insert_batch(digests));
             shared.joined()
         });
-        assert!(shared == alone && shared.inserted == Some(2000) && shared.ones() == alone.ones());
+        assert!(shared == alone && shared.inserted() == Some(2000) && shared.fill() == alone.fill());
     }
 }

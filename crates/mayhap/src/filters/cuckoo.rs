@@ -86,6 +86,7 @@ pub static FAMILY: Family = Family {
         grows: false,
         exact: false,
     },
+    probing: &[Probing::Cuckoo],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "1.05 n (log2(1/p) + 3) and up" },
     make: Make::Empty(|spec| Ok(Box::new(Cuckoo::from_spec(spec)?))),
     shared: None,
@@ -319,7 +320,7 @@ impl Cuckoo {
     }
 
     /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
         let hashing = self.hashing;
         self.ask(keys, |keys, halves| K::halves(keys, &hashing, halves), hits);
     }
@@ -710,7 +711,7 @@ impl Cuckoo {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(Probing::Cuckoo)?;
+        header.must_probe_by(&[Probing::Cuckoo])?;
         header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
         let buckets = fields.u64("buckets")?;
@@ -1188,7 +1189,7 @@ impl AnyFilter for Cuckoo {
     }
 
     fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_all(keys, hits);
+        self.contains_each(keys, hits);
     }
 
     fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {

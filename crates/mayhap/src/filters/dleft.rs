@@ -88,6 +88,7 @@ pub static FAMILY: Family = Family {
         grows: false,
         exact: false,
     },
+    probing: &[Probing::Dleft],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "1.33 n (log2(1/p) + 6.6) and up" },
     make: Make::Empty(|spec| Ok(Box::new(Dleft::from_spec(spec)?))),
     shared: None,
@@ -333,13 +334,13 @@ impl Dleft {
     }
 
     /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
         let hashing = self.hashing;
         self.ask(keys, |keys, digests| K::digests(keys, &hashing, digests), hits);
     }
 
     /// Asks how often many keys are in, several at a time in flight; appends one count each.
-    pub fn count_all<K: Key>(&self, keys: &[K], counts: &mut Vec<u64>) {
+    pub fn count_each<K: Key>(&self, keys: &[K], counts: &mut Vec<u64>) {
         let hashing = self.hashing;
         self.tell(keys, |keys, digests| K::digests(keys, &hashing, digests), counts);
     }
@@ -628,7 +629,7 @@ impl Dleft {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(Probing::Dleft)?;
+        header.must_probe_by(&[Probing::Dleft])?;
         let mut fields = Fields::new(&header.params);
         let buckets = fields.u64("buckets")?;
         let subtables = fields.u32("subtables")?;
@@ -839,7 +840,7 @@ impl AnyFilter for Dleft {
     }
 
     fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_all(keys, hits);
+        self.contains_each(keys, hits);
     }
 
     fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {

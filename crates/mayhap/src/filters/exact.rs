@@ -64,6 +64,7 @@ pub static FAMILY: Family = Family {
         grows: true,
         exact: true,
     },
+    probing: &[Probing::None],
     cost: Cost { query: "O(log n)", insert: "O(log n)", space: "128 n" },
     make: Make::Empty(|spec| Ok(Box::new(Exact::from_spec(spec)?))),
     shared: None,
@@ -298,7 +299,7 @@ impl Exact {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(Probing::None)?;
+        header.must_probe_by(&[Probing::None])?;
         header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
         let len = fields.u64("number of digests")?;

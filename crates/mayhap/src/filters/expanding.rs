@@ -93,6 +93,7 @@ pub static FAMILY: Family = Family {
         grows: true,
         exact: false,
     },
+    probing: &[Probing::Expanding],
     cost: Cost {
         query: "O(1)",
         insert: "O(1) amortized",
@@ -405,7 +406,7 @@ impl Expanding {
     }
 
     /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
         self.ask(keys, of_keys(self.hashing), hits);
     }
 
@@ -854,7 +855,7 @@ impl Expanding {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(Probing::Expanding)?;
+        header.must_probe_by(&[Probing::Expanding])?;
         header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
         let slots = fields.u64("slots")?;
@@ -1326,7 +1327,7 @@ impl AnyFilter for Expanding {
     }
 
     fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_all(keys, hits);
+        self.contains_each(keys, hits);
     }
 
     fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {

@@ -73,6 +73,7 @@ pub static FAMILY: Family = Family {
         grows: false,
         exact: false,
     },
+    probing: &[Probing::Fuse],
     cost: Cost { query: "O(1)", insert: "–", space: "1.13 n log2(1/p) and up" },
     make: Make::FromDigests(|spec, shards, threads| Ok(Box::new(Fuse::from_shards(spec, shards, threads)?))),
     shared: None,
@@ -192,7 +193,7 @@ impl Fuse {
     }
 
     /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
         let hashing = self.hashing;
         self.ask(keys, |keys, halves| K::halves(keys, &hashing, halves), hits);
     }
@@ -383,7 +384,7 @@ impl Fuse {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(Probing::Fuse)?;
+        header.must_probe_by(&[Probing::Fuse])?;
         header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
         let keys = fields.u64("keys")?;
@@ -885,6 +886,6 @@ impl AnyFilter for Fuse {
     }
 
     fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_all(keys, hits);
+        self.contains_each(keys, hits);
     }
 }

@@ -70,6 +70,7 @@ pub static FAMILY: Family = Family {
         grows: false,
         exact: false,
     },
+    probing: &[Probing::Ribbon],
     cost: Cost { query: "O(log2(1/p))", insert: "–", space: "n (log2(1/p) + 0.1)" },
     make: Make::FromDigests(|spec, shards, threads| {
         Ok(Box::new(Ribbon::from_shards(spec, shards, threads)?))
@@ -172,7 +173,7 @@ impl Ribbon {
     }
 
     /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
         let hashing = self.hashing;
         self.ask(keys, |keys, halves| K::halves(keys, &hashing, halves), hits);
     }
@@ -255,7 +256,7 @@ impl Ribbon {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(Probing::Ribbon)?;
+        header.must_probe_by(&[Probing::Ribbon])?;
         header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
         let keys = fields.u64("keys")?;
@@ -353,6 +354,6 @@ impl AnyFilter for Ribbon {
     }
 
     fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_all(keys, hits);
+        self.contains_each(keys, hits);
     }
 }

@@ -48,6 +48,7 @@ pub static FAMILY: Family = Family {
         grows: true,
         exact: true,
     },
+    probing: &[Probing::None],
     cost: Cost { query: "O(log n)", insert: "O(log n)", space: "16 to 176 n, at most U" },
     make: Make::Empty(|spec| Ok(Box::new(RoaringSet::from_spec(spec)?))),
     shared: None,
@@ -120,7 +121,7 @@ impl RoaringSet {
         // Every byte is read in any case, and nothing of the bytes is kept that could be compared later.
         frame.verify_payload()?;
         let header = &frame.header;
-        header.must_probe_by(Probing::None)?;
+        header.must_probe_by(&[Probing::None])?;
         if hashing != Hashing::Integer {
             let stored = header.hashing;
             return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });

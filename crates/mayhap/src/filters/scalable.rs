@@ -78,6 +78,7 @@ pub static FAMILY: Family = Family {
         grows: true,
         exact: false,
     },
+    probing: &[Probing::Layered],
     cost: Cost {
         query: "O(k log n)",
         insert: "O(k log n)",
@@ -299,7 +300,7 @@ impl Scalable {
     }
 
     /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
         let hashing = self.hashing;
         self.ask_all(keys, |keys, digests| K::digests(keys, &hashing, digests), hits);
     }
@@ -600,7 +601,7 @@ impl Scalable {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(Probing::Layered)?;
+        header.must_probe_by(&[Probing::Layered])?;
         header.must_be_hashed(hashing)?;
         let refused = |field, found| Err(DecodeError::Value { field, found });
         let mut fields = Fields::new(&header.params);
@@ -823,7 +824,7 @@ impl AnyFilter for Scalable {
     }
 
     fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_all(keys, hits);
+        self.contains_each(keys, hits);
     }
 
     fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {

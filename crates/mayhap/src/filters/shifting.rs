@@ -74,6 +74,7 @@ pub static FAMILY: Family = Family {
     name: "shifting",
     summary: "half the memory accesses of bloom: bits come in pairs, with one load; removes if it has counters",
     can: PLAIN,
+    probing: &[Probing::Shifting],
     cost: Cost { query: "O(k/2)", insert: "O(k/2)", space: "1.45 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Shifting::from_spec(spec)?))),
     shared: None,
@@ -344,7 +345,7 @@ impl Shifting {
     }
 
     /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
         let hashing = self.hashing;
         self.ask_all(keys, |keys, digests| K::digests(keys, &hashing, digests), hits);
     }
@@ -886,7 +887,7 @@ impl AnyFilter for Shifting {
     }
 
     fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_all(keys, hits);
+        self.contains_each(keys, hits);
     }
 
     fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {

@@ -79,6 +79,7 @@ pub static FAMILY: Family = Family {
         grows: false,
         exact: false,
     },
+    probing: &[Probing::ShiftingAssociation],
     cost: Cost { query: "O(k)", insert: "O(k) with counters", space: "1.44 n log2(3/p)" },
     make: Make::OfTwo(|spec, first, second| {
         Ok(Box::new(ShiftingAssociation::of_digests(spec, first, second)?))
@@ -469,7 +470,7 @@ impl ShiftingAssociation {
     }
 
     /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
         let hashing = self.hashing;
         let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
         self.ask_all(keys, hash, |answer| hits.push(answer != Association::Neither));
@@ -705,7 +706,7 @@ impl AnyFilter for ShiftingAssociation {
     }
 
     fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_all(keys, hits);
+        self.contains_each(keys, hits);
     }
 }
 

@@ -67,6 +67,7 @@ pub static FAMILY: Family = Family {
     name: "shifting-multiplicity",
     summary: "counts up to 57 without counters, of keys that were counted before; changes if it has counters",
     can: PLAIN,
+    probing: &[Probing::Scaled],
     cost: Cost { query: "O(k)", insert: "O(k) with counters", space: "1.44 n log2(57/p)" },
     make: Make::Counted(|spec, counts| Ok(Box::new(ShiftingMultiplicity::of_digests(spec, counts)?))),
     shared: None,
@@ -394,14 +395,14 @@ impl ShiftingMultiplicity {
     }
 
     /// Asks how often many keys are in, several at a time in flight; appends one count each.
-    pub fn count_all<K: Key>(&self, keys: &[K], counts: &mut Vec<u64>) {
+    pub fn count_each<K: Key>(&self, keys: &[K], counts: &mut Vec<u64>) {
         let hashing = self.hashing;
         let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
         self.ask_all(keys, hash, |count| counts.push(count));
     }
 
     /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
         let hashing = self.hashing;
         let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
         self.ask_all(keys, hash, |count| hits.push(count > 0));
@@ -695,7 +696,7 @@ impl AnyFilter for ShiftingMultiplicity {
     }
 
     fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_all(keys, hits);
+        self.contains_each(keys, hits);
     }
 
     fn as_insert(&mut self) -> Option<&mut dyn Insert> {

@@ -85,6 +85,7 @@ pub static FAMILY: Family = Family {
         grows: false,
         exact: false,
     },
+    probing: &[Probing::Scaled],
     cost: Cost { query: "O(k)", insert: "O(k)", space: "11.5 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Spatial::from_spec(spec)?))),
     shared: None,
@@ -213,7 +214,7 @@ impl Spatial {
 
     /// Asks for the areas of many keys, several at a time in flight; appends one answer each, as
     /// [`label`](Spatial::label) gives it.
-    pub fn label_all<K: Key>(&self, keys: &[K], labels: &mut Vec<Option<u16>>) {
+    pub fn label_each<K: Key>(&self, keys: &[K], labels: &mut Vec<Option<u16>>) {
         labels.reserve(keys.len());
         let hashing = self.hashing;
         let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
@@ -221,7 +222,7 @@ impl Spatial {
     }
 
     /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
         hits.reserve(keys.len());
         let hashing = self.hashing;
         let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
@@ -467,7 +468,7 @@ impl Spatial {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(Probing::Scaled)?;
+        header.must_probe_by(&[Probing::Scaled])?;
         let mut fields = Fields::new(&header.params);
         let cells = fields.u64("cells")?;
         let probes = fields.u32("probes")?;
@@ -815,7 +816,7 @@ impl AnyFilter for Spatial {
     }
 
     fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_all(keys, hits);
+        self.contains_each(keys, hits);
     }
 
     fn as_label(&self) -> Option<&dyn Label> {

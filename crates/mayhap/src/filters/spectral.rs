@@ -76,6 +76,7 @@ pub static FAMILY: Family = Family {
     summary: "counts: how often was this key inserted?",
     // What the default rule can.
     can: capabilities(CountingRule::MinimalIncrease),
+    probing: &[Probing::Scaled],
     cost: Cost { query: "O(k)", insert: "O(k)", space: "5.77 n log2(1/p) and up" },
     make: Make::Empty(|spec| Ok(Box::new(Spectral::from_spec(spec)?))),
     shared: None,
@@ -301,13 +302,13 @@ impl Spectral {
     }
 
     /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
         let hashing = self.hashing;
         self.ask(keys, |keys, digests| K::digests(keys, &hashing, digests), hits);
     }
 
     /// Asks how often many keys are in, several at a time in flight; appends one count each.
-    pub fn count_all<K: Key>(&self, keys: &[K], counts: &mut Vec<u64>) {
+    pub fn count_each<K: Key>(&self, keys: &[K], counts: &mut Vec<u64>) {
         let hashing = self.hashing;
         self.tell(keys, |keys, digests| K::digests(keys, &hashing, digests), counts);
     }
@@ -550,7 +551,7 @@ impl Spectral {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(Probing::Scaled)?;
+        header.must_probe_by(&[Probing::Scaled])?;
         let mut fields = Fields::new(&header.params);
         let cells = fields.u64("counters")?;
         let probes = fields.u32("probes")?;
@@ -935,7 +936,7 @@ impl AnyFilter for Spectral {
     }
 
     fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_all(keys, hits);
+        self.contains_each(keys, hits);
     }
 
     fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {

@@ -79,6 +79,7 @@ pub static FAMILY: Family = Family {
         grows: true,
         exact: false,
     },
+    probing: &[Probing::Table],
     cost: Cost {
         query: "O(1)",
         insert: "O(1) amortized",
@@ -236,7 +237,7 @@ impl Table {
     }
 
     /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
         let hashing = self.hashing;
         self.ask(keys, |keys, halves| K::halves(keys, &hashing, halves), hits);
     }
@@ -561,7 +562,7 @@ impl Table {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(Probing::Table)?;
+        header.must_probe_by(&[Probing::Table])?;
         header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
         let lines = fields.u64("lines")?;
@@ -867,7 +868,7 @@ impl AnyFilter for Table {
     }
 
     fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_all(keys, hits);
+        self.contains_each(keys, hits);
     }
 
     fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
@@ -912,7 +913,7 @@ mod tests {
     fn assert_rate(table: &Table, questions: u64) {
         let asked: Vec<u64> = (0..questions).map(|i| (1 << 40) + i).collect();
         let mut hits = Vec::new();
-        table.contains_all(&asked, &mut hits);
+        table.contains_each(&asked, &mut hits);
         let observed = hits.iter().filter(|&&hit| hit).count() as f64 / questions as f64;
         let expected = table.fpr();
         let deviation = libm::sqrt(expected * (1.0 - expected) / questions as f64);

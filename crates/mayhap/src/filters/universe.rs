@@ -69,6 +69,7 @@ pub static FAMILY: Family = Family {
         grows: false,
         exact: false,
     },
+    probing: &[Probing::Stages],
     cost: Cost { query: "O(log2(m/n))", insert: "–", space: "1.02 n (log2(m/n) + 2)" },
     make: Make::Within(|spec, set, universe, threads| {
         Ok(Box::new(Universe::from_shards(spec, set, universe, Overlap::InTheSet, threads)?))
@@ -299,7 +300,7 @@ impl Universe {
     }
 
     /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
         let hashing = self.hashing;
         self.ask(keys, |keys, halves| K::halves(keys, &hashing, halves), hits);
     }
@@ -412,7 +413,7 @@ impl Universe {
 
     fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(Probing::Stages)?;
+        header.must_probe_by(&[Probing::Stages])?;
         header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
         let keys = fields.u64("keys")?;
@@ -540,6 +541,6 @@ impl AnyFilter for Universe {
     }
 
     fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_all(keys, hits);
+        self.contains_each(keys, hits);
     }
 }

@@ -79,6 +79,7 @@ pub static FAMILY: Family = Family {
         grows: false,
         exact: false,
     },
+    probing: &[Probing::Sliced, Probing::SlicedSquares],
     cost: Cost { query: "O(k)", insert: "O(k) amortized", space: "2.2 to 3.8 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Windowed::from_spec(spec)?))),
     shared: None,
@@ -243,7 +244,7 @@ impl Windowed {
     }
 
     /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_all<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
+    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
         let hashing = self.hashing;
         self.ask_all(keys, |keys, digests| K::digests(keys, &hashing, digests), hits);
     }
@@ -621,7 +622,7 @@ impl AnyFilter for Windowed {
     }
 
     fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_all(keys, hits);
+        self.contains_each(keys, hits);
     }
 
     fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {

@@ -137,13 +137,13 @@ pub struct Header {
 }
 
 impl Header {
-    /// Positions are found by this rule.
+    /// Positions are found by one of these rules.
     ///
     /// # Errors
     /// [`DecodeError::Probing`] if they are not.
-    pub fn must_probe_by(&self, probing: Probing) -> Result<(), DecodeError> {
+    pub fn must_probe_by(&self, rules: &[Probing]) -> Result<(), DecodeError> {
         let found = self.probing;
-        if found == probing.id() { Ok(()) } else { Err(DecodeError::Probing { found }) }
+        if rules.iter().any(|rule| rule.id() == found) { Ok(()) } else { Err(DecodeError::Probing { found }) }
     }
 
     /// Keys are hashed, and not integers that stand for themselves or hashed as by another program.

@@ -90,6 +90,16 @@ impl<'a> Writer<'a> {
         self.probing = probing;
     }
 
+    /// Insert calls, if they are known.
+    pub fn inserted(&mut self, inserted: Option<u64>) {
+        self.inserted = inserted;
+    }
+
+    /// Set bits, or occupied cells.
+    pub fn ones(&mut self, ones: u64) {
+        self.ones = ones;
+    }
+
     /// Insert calls, if they are known, and set bits (or occupied cells).
     pub fn counts(&mut self, inserted: Option<u64>, ones: u64) {
         self.inserted = inserted;

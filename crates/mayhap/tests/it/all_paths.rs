@@ -350,7 +350,7 @@ macro_rules! many_equal_single {
                 let asked: Vec<u64> = (0..60_000).map(|i| i * 7 % 60_000).collect();
                 for keys in [&asked[..], &asked[..1], &asked[..0], &asked[..77]] {
                     let mut hits = vec![true];
-                    filter.contains_all(keys, &mut hits);
+                    filter.contains_each(keys, &mut hits);
                     assert!(hits[1..].iter().copied().eq(keys.iter().map(|key| single.contains(key))), "{path}");
                 }
                 assert!(keys.iter().rev().take(10_000).all(|key| filter.contains(key)), "{path}: denied");
@@ -524,7 +524,7 @@ fn scalable_loses_no_key_when_several_layers_are_large() {
         assert!(present.iter().all(|key| filter.contains(key)), "{path}: a key is denied");
         let mixed: Vec<u64> = present.iter().zip(&absent).flat_map(|(&one, &two)| [one, two]).collect();
         let mut hits = Vec::new();
-        filter.contains_all(&mixed, &mut hits);
+        filter.contains_each(&mixed, &mut hits);
         assert!(hits.iter().step_by(2).all(|&hit| hit), "{path}: a key is denied in a batch");
         // Ten standard deviations above 200: 1 in 10^20.
         let wrong = hits.iter().skip(1).step_by(2).filter(|&&hit| hit).count();
@@ -612,8 +612,8 @@ fn static_filters_of_any_number_of_shards_hold_their_keys() {
                     );
                 }
                 let (mut of_fuse, mut of_ribbon) = (Vec::new(), Vec::new());
-                fuse.contains_all(&asked, &mut of_fuse);
-                ribbon.contains_all(&asked, &mut of_ribbon);
+                fuse.contains_each(&asked, &mut of_fuse);
+                ribbon.contains_each(&asked, &mut of_ribbon);
                 for (i, key) in asked.iter().enumerate() {
                     assert_eq!(
                         (of_fuse[i], of_ribbon[i]),

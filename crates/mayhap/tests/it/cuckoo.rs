@@ -30,7 +30,7 @@ fn ask(cuckoo: &Cuckoo, trials: u64) -> Proportion {
     for start in (0..trials).step_by(1 << 16) {
         let keys: Vec<u64> = (start..trials.min(start + (1 << 16))).map(|i| ABSENT + i).collect();
         hits.clear();
-        cuckoo.contains_all(&keys, &mut hits);
+        cuckoo.contains_each(&keys, &mut hits);
         count += hits.iter().filter(|&&hit| hit).count() as u64;
     }
     Proportion { hits: count, trials }
@@ -45,7 +45,7 @@ fn agrees(cuckoo: &Cuckoo, measured: Proportion) -> bool {
 
 fn holds(cuckoo: &Cuckoo, keys: &[u64]) -> bool {
     let mut hits = Vec::new();
-    cuckoo.contains_all(keys, &mut hits);
+    cuckoo.contains_each(keys, &mut hits);
     hits.len() == keys.len() && hits.iter().all(|&hit| hit)
 }
 
@@ -365,7 +365,7 @@ fn absent_keys_are_removed_as_rarely_as_they_are_admitted() {
     let mut cuckoo = full;
     let taken = (0..2000).filter(|key| cuckoo.remove(ABSENT + key).is_removed()).count();
     let mut left = Vec::new();
-    cuckoo.contains_all(&keys, &mut left);
+    cuckoo.contains_each(&keys, &mut left);
     let denied = left.iter().filter(|&&hit| !hit).count();
     assert!(denied > 0 && denied <= taken, "{taken} taken, {denied} denied");
 }
@@ -400,7 +400,7 @@ fn many_keys_at_once_are_as_one_by_one() {
         let asked: Vec<K> = absent.iter().chain(keys).copied().collect();
         let expected: Vec<bool> = asked.iter().map(|&key| single.contains(key)).collect();
         let mut hits = vec![true, false];
-        single.contains_all(&asked, &mut hits);
+        single.contains_each(&asked, &mut hits);
         assert!(hits[..2] == [true, false] && hits[2..] == expected);
         let digests: Vec<Digest> = asked.iter().map(|&key| empty.hashing().digest_of(key)).collect();
         hits.clear();

@@ -27,13 +27,13 @@ fn filled(spec: &Spec, keys: impl IntoIterator<Item = u64>) -> Dleft {
 fn ask_absent(filter: &Dleft, count: u64) -> Proportion {
     let keys: Vec<u64> = (ABSENT..ABSENT + count).collect();
     let mut hits = Vec::new();
-    filter.contains_all(&keys, &mut hits);
+    filter.contains_each(&keys, &mut hits);
     Proportion { hits: hits.iter().filter(|&&hit| hit).count() as u64, trials: count }
 }
 
 fn holds_all(filter: &Dleft, keys: &[u64]) -> bool {
     let mut hits = Vec::new();
-    filter.contains_all(keys, &mut hits);
+    filter.contains_each(keys, &mut hits);
     hits.iter().all(|&hit| hit)
 }
 
@@ -122,7 +122,7 @@ fn a_counting_filter_of_twice_the_size_errs_more_often() {
         theirs.extend(0..n);
         let measured = ask_absent(&ours, 2_000_000);
         let mut hits = Vec::new();
-        theirs.contains_all(&(ABSENT..ABSENT + 2_000_000).collect::<Vec<_>>(), &mut hits);
+        theirs.contains_each(&(ABSENT..ABSENT + 2_000_000).collect::<Vec<_>>(), &mut hits);
         let of_counting = hits.iter().filter(|&&hit| hit).count() as u64;
         assert!(of_counting > measured.hits, "{n} keys: {} and {of_counting} hits", measured.hits);
         assert!(measured.agrees_with(ours.fpr(), 0.0, 4.0) && ours.fpr() <= p);
@@ -267,7 +267,7 @@ fn merging_adds_the_counts() {
                 }
         };
         let mut counts = Vec::new();
-        ours.count_all(&(0..n * 3 / 4).collect::<Vec<_>>(), &mut counts);
+        ours.count_each(&(0..n * 3 / 4).collect::<Vec<_>>(), &mut counts);
         expected.extend((0..n * 3 / 4).map(times));
         // Some keys share a fingerprint.
         let wrong = counts.iter().zip(&expected).filter(|(count, times)| count != times).count() as u64;

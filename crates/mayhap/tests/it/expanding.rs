@@ -20,7 +20,7 @@ use crate::crafted::reseal;
 fn measured(filter: &Expanding, questions: u64) -> f64 {
     let asked: Vec<u64> = (0..questions).map(|i| ABSENT + i).collect();
     let mut hits = Vec::new();
-    filter.contains_all(&asked, &mut hits);
+    filter.contains_each(&asked, &mut hits);
     hits.iter().filter(|&&hit| hit).count() as f64 / questions as f64
 }
 
@@ -28,7 +28,7 @@ fn measured(filter: &Expanding, questions: u64) -> f64 {
 fn assert_holds(filter: &Expanding, keys: std::ops::Range<u64>) {
     let keys: Vec<u64> = keys.collect();
     let mut hits = Vec::new();
-    filter.contains_all(&keys, &mut hits);
+    filter.contains_each(&keys, &mut hits);
     assert!(hits.iter().all(|&hit| hit), "keys were denied");
 }
 
@@ -157,7 +157,7 @@ fn many_keys_at_once_are_as_one_by_one() {
     assert!(by_digest == single && outcomes == told);
     let asked: Vec<u64> = (0..300_000).collect();
     let mut hits = vec![true];
-    single.contains_all(&asked, &mut hits);
+    single.contains_each(&asked, &mut hits);
     assert!(asked.iter().zip(&hits[1..]).all(|(&key, &hit)| single.contains(key) == hit));
     // As a set.
     let (mut single, mut batch) = (Expanding::with_fpr(0.001).unwrap(), Expanding::with_fpr(0.001).unwrap());

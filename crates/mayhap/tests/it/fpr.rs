@@ -375,7 +375,7 @@ fn ask_integers(filter: &Blocked, count: u64) -> Proportion {
     let (mut hits, mut answers) = (0, Vec::new());
     for start in (ABSENT..ABSENT + count).step_by(4096) {
         let keys: Vec<u64> = (start..(start + 4096).min(ABSENT + count)).collect();
-        filter.contains_all(&keys, &mut answers);
+        filter.contains_each(&keys, &mut answers);
         hits += answers.drain(..).filter(|&answer| answer).count() as u64;
     }
     Proportion { hits, trials: count }
@@ -390,7 +390,7 @@ fn with_integers(mut filter: Blocked, keys: std::ops::Range<u64>) -> Blocked {
     let keys: Vec<u64> = keys.collect();
     filter.insert_all(&keys);
     let mut answers = Vec::new();
-    filter.contains_all(&keys, &mut answers);
+    filter.contains_each(&keys, &mut answers);
     assert!(answers.iter().all(|&answer| answer), "keys were denied: {filter:?}");
     filter
 }

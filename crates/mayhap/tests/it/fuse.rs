@@ -18,7 +18,7 @@ fn built(keys: &[u64], width: u32, layout: Layout) -> Fuse {
 
 fn holds_all(fuse: &Fuse, keys: &[u64]) -> bool {
     let mut hits = Vec::new();
-    fuse.contains_all(keys, &mut hits);
+    fuse.contains_each(keys, &mut hits);
     hits.len() == keys.len() && hits.iter().all(|&hit| hit)
 }
 
@@ -30,7 +30,7 @@ fn absent(i: u64) -> u64 {
 fn admitted(fuse: &Fuse, count: u64) -> Proportion {
     let absent: Vec<u64> = (0..count).map(absent).collect();
     let mut hits = Vec::new();
-    fuse.contains_all(&absent, &mut hits);
+    fuse.contains_each(&absent, &mut hits);
     Proportion { hits: hits.iter().filter(|&&hit| hit).count() as u64, trials: count }
 }
 

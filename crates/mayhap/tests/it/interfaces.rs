@@ -67,7 +67,7 @@ fn go_bits_and_blooms_add_test_and_the_rest() {
     assert!(filter.contains(b"bytes") && filter.contains("text"));
     let (many, mut found) = (["one", "two"], Vec::new());
     filter.insert_all(&many);
-    filter.contains_all(&many, &mut found);
+    filter.contains_each(&many, &mut found);
     assert_eq!(found, [true, true]);
     // TestAndAdd, TestAndAddString, TestOrAdd, TestOrAddString: was it there, perhaps?
     assert_eq!(filter.insert("text"), Insertion::Perhaps);

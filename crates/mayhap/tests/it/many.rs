@@ -36,7 +36,7 @@ macro_rules! typed {
                 self.contains(key)
             }
             fn holds_many<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
-                self.contains_all(keys, hits);
+                self.contains_each(keys, hits);
             }
             fn counts<K: Key + Copy>(&self, $keys: &[K], $all: &mut Vec<u64>) -> Option<Vec<u64>> {
                 let $filter = self;
@@ -49,7 +49,7 @@ macro_rules! typed {
     };
     ($type:ty, counts, |$inserted:ident| $unwrap:expr) => {
         typed!($type, false, |$inserted| $unwrap, |filter, keys, all| {
-            filter.count_all(keys, all);
+            filter.count_each(keys, all);
             Some(keys.iter().map(|&key| filter.count(key)).collect())
         });
     };
@@ -95,7 +95,7 @@ pub(crate) fn equal_single<F: Typed, K: Key + Copy>(empty: &F, keys: &[K], absen
     single.holds_many(&asked, &mut hits);
     assert!(
         hits[..2] == [true, false] && hits[2..] == expected,
-        "{empty:?}: contains_all differs from contains"
+        "{empty:?}: contains_each differs from contains"
     );
     hits.clear();
     single.contains_batch(&digests(&asked), &mut hits);
@@ -108,7 +108,7 @@ pub(crate) fn equal_single<F: Typed, K: Key + Copy>(empty: &F, keys: &[K], absen
 
     let mut counts = vec![7];
     let Some(expected_counts) = single.counts(&asked, &mut counts) else { return };
-    assert!(counts[0] == 7 && counts[1..] == expected_counts, "{empty:?}: count_all differs from count");
+    assert!(counts[0] == 7 && counts[1..] == expected_counts, "{empty:?}: count_each differs from count");
     let found = expected.iter().zip(&expected_counts).all(|(&hit, &count)| hit == (count > 0));
     assert!(found, "{empty:?}: contains differs from count");
     counts.clear();

@@ -17,7 +17,7 @@ fn built(keys: &[u64], fpr: f64, layout: Layout) -> Ribbon {
 
 fn holds_all(ribbon: &Ribbon, keys: &[u64]) -> bool {
     let mut hits = Vec::new();
-    ribbon.contains_all(keys, &mut hits);
+    ribbon.contains_each(keys, &mut hits);
     hits.len() == keys.len()
         && hits.iter().all(|&hit| hit)
         && keys.iter().step_by(97).all(|&key| ribbon.contains(key))
@@ -26,7 +26,7 @@ fn holds_all(ribbon: &Ribbon, keys: &[u64]) -> bool {
 fn admitted(ribbon: &Ribbon, count: u64) -> Proportion {
     let absent: Vec<u64> = (0..count).map(|i| (i | 1 << 50).wrapping_mul(0xD6E8_FEB8_6659_FD93)).collect();
     let mut hits = Vec::new();
-    ribbon.contains_all(&absent, &mut hits);
+    ribbon.contains_each(&absent, &mut hits);
     Proportion { hits: hits.iter().filter(|&&hit| hit).count() as u64, trials: count }
 }
 

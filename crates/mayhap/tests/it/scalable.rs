@@ -23,7 +23,7 @@ fn ask(filter: &Scalable, keys: std::ops::Range<u64>) -> Proportion {
     for start in keys.clone().step_by(1 << 20) {
         let part: Vec<u64> = (start..keys.end.min(start + (1 << 20))).collect();
         hits.clear();
-        filter.contains_all(&part, &mut hits);
+        filter.contains_each(&part, &mut hits);
         found += hits.iter().filter(|&&hit| hit).count() as u64;
     }
     Proportion { hits: found, trials: keys.end - keys.start }

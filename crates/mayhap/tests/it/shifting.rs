@@ -63,10 +63,10 @@ fn every_kind_of_key_meets_the_prediction() {
             };
             filter.insert_all(&keys(0, n));
             let mut hits = Vec::new();
-            filter.contains_all(&keys(0, n), &mut hits);
+            filter.contains_each(&keys(0, n), &mut hits);
             assert!(hits.iter().all(|&hit| hit), "{kind}: a key was denied");
             hits.clear();
-            filter.contains_all(&keys(ABSENT, 200_000), &mut hits);
+            filter.contains_each(&keys(ABSENT, 200_000), &mut hits);
             let measured =
                 Proportion { hits: hits.iter().filter(|&&hit| hit).count() as u64, trials: 200_000 };
             let expected = filter.fpr_at_capacity();
@@ -98,7 +98,7 @@ fn with_counters_keys_leave_again_and_the_bits_are_those_of_the_rest() {
     let absent: Vec<u64> = (ABSENT..ABSENT + 100_000).collect();
     let answers = |filter: &Shifting| {
         let mut hits = Vec::new();
-        filter.contains_all(&absent, &mut hits);
+        filter.contains_each(&absent, &mut hits);
         hits
     };
     assert_eq!(answers(&filter), answers(&plain), "the same bits as without counters");

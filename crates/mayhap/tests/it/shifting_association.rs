@@ -58,7 +58,7 @@ fn clear_answers(filter: &ShiftingAssociation, parts: [u64; 3]) -> Proportion {
 fn alien_rate(filter: &ShiftingAssociation, count: u64) -> Proportion {
     let keys: Vec<u64> = (ABSENT..ABSENT + count).collect();
     let mut hits = Vec::new();
-    filter.contains_all(&keys, &mut hits);
+    filter.contains_each(&keys, &mut hits);
     Proportion { hits: hits.iter().filter(|&&hit| hit).count() as u64, trials: count }
 }
 
@@ -166,7 +166,7 @@ fn many_keys_at_once_are_as_one_by_one() {
             for len in [0, 1, 31, 32, 33, 64, 200] {
                 let (mut answers, mut hits) = (vec![Association::Unknown], vec![true]);
                 filter.association_all(&asked[..len], &mut answers);
-                filter.contains_all(&asked[..len], &mut hits);
+                filter.contains_each(&asked[..len], &mut hits);
                 assert_eq!(answers[1..], expected[..len]);
                 let held: Vec<bool> =
                     expected[..len].iter().map(|&answer| answer != Association::Neither).collect();

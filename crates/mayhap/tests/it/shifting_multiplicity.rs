@@ -36,7 +36,7 @@ fn uniform(n: u64, max_count: u32) -> impl Iterator<Item = (u64, u64)> {
 fn correct(filter: &ShiftingMultiplicity, n: u64) -> Proportion {
     let keys: Vec<u64> = (0..n).collect();
     let mut counts = Vec::new();
-    filter.count_all(&keys, &mut counts);
+    filter.count_each(&keys, &mut counts);
     let max_count = filter.max_count() as u32;
     let mut right = 0;
     for ((key, truth), told) in uniform(n, max_count).zip(counts) {
@@ -50,7 +50,7 @@ fn correct(filter: &ShiftingMultiplicity, n: u64) -> Proportion {
 fn correct_for_absent(filter: &ShiftingMultiplicity, count: u64) -> Proportion {
     let keys: Vec<u64> = (ABSENT..ABSENT + count).collect();
     let mut counts = Vec::new();
-    filter.count_all(&keys, &mut counts);
+    filter.count_each(&keys, &mut counts);
     Proportion { hits: counts.iter().filter(|&&count| count == 0).count() as u64, trials: count }
 }
 
@@ -250,8 +250,8 @@ fn many_keys_at_once_are_as_one_by_one() {
             let expected: Vec<u64> = asked.iter().map(|&key| filter.count(key)).collect();
             for len in [0, 1, 31, 32, 33, 64, 200] {
                 let (mut counts, mut hits) = (vec![7], vec![true]);
-                filter.count_all(&asked[..len], &mut counts);
-                filter.contains_all(&asked[..len], &mut hits);
+                filter.count_each(&asked[..len], &mut counts);
+                filter.contains_each(&asked[..len], &mut hits);
                 assert_eq!(counts[1..], expected[..len]);
                 assert!(hits[1..].iter().zip(&expected).all(|(&hit, &count)| hit == (count > 0)));
                 let digests: Vec<_> = asked[..len].iter().map(|&key| hashing.digest_of(key)).collect();

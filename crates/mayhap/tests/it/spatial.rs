@@ -43,7 +43,7 @@ fn ask_absent(filter: &Spatial, count: u64) -> Vec<u64> {
     let mut labels = Vec::new();
     for start in (0..count).step_by(1 << 16) {
         let keys: Vec<u64> = (start..count.min(start + (1 << 16))).map(|key| ABSENT + key).collect();
-        filter.label_all(&keys, &mut labels);
+        filter.label_each(&keys, &mut labels);
         labels.drain(..).for_each(|label| told[usize::from(label.unwrap_or(0))] += 1);
     }
     told
@@ -52,7 +52,7 @@ fn ask_absent(filter: &Spatial, count: u64) -> Vec<u64> {
 /// Of the keys of an area: how many are told to be in a higher one. None may be told lower.
 fn mislabelled(filter: &Spatial, area: u16, each: u64) -> u64 {
     let mut labels = Vec::new();
-    filter.label_all(&keys_of(area, each), &mut labels);
+    filter.label_each(&keys_of(area, each), &mut labels);
     assert!(labels.iter().all(|&label| label >= Some(area)), "a label was lowered");
     labels.iter().filter(|&&label| label > Some(area)).count() as u64
 }
@@ -348,8 +348,8 @@ fn agree(operations: &[Operation], areas: u16) {
     }
     let keys: Vec<u64> = (0..300).collect();
     let (mut labels, mut hits) = (Vec::new(), Vec::new());
-    filter.label_all(&keys, &mut labels);
-    filter.contains_all(&keys, &mut hits);
+    filter.label_each(&keys, &mut labels);
+    filter.contains_each(&keys, &mut hits);
     for (&key, (&label, &hit)) in keys.iter().zip(labels.iter().zip(&hits)) {
         let lowest = places(&filter, key).iter().map(|&place| model.cells[place]).min().unwrap();
         assert_eq!(label, (lowest > 0).then_some(lowest), "key {key}");
@@ -541,7 +541,7 @@ fn use_it(filter: &mut Spatial) {
         filter.insert_all(&keys, area).unwrap();
     }
     let mut labels = Vec::new();
-    filter.label_all(&keys, &mut labels);
+    filter.label_each(&keys, &mut labels);
     assert!(labels.iter().all(|&label| label >= Some(filter.areas())), "a key was inserted and is lower");
     let _ = (filter.report(), filter.area_report());
     let other = filter.clone();

@@ -30,7 +30,7 @@ fn insert(table: &mut Table, keys: impl Iterator<Item = u64>) -> Vec<Insertion> 
 fn assert_holds(table: &Table, keys: impl Iterator<Item = u64>) {
     let keys: Vec<u64> = keys.collect();
     let mut hits = Vec::new();
-    table.contains_all(&keys, &mut hits);
+    table.contains_each(&keys, &mut hits);
     assert!(hits.len() == keys.len() && hits.iter().all(|&hit| hit), "keys were denied");
 }
 
@@ -38,7 +38,7 @@ fn assert_holds(table: &Table, keys: impl Iterator<Item = u64>) {
 fn assert_lacks(table: &Table, keys: impl Iterator<Item = u64>) {
     let keys: Vec<u64> = keys.collect();
     let mut hits = Vec::new();
-    table.contains_all(&keys, &mut hits);
+    table.contains_each(&keys, &mut hits);
     assert!(hits.iter().all(|&hit| !hit), "absent keys were admitted");
 }
 

@@ -10,7 +10,7 @@ fn keys(range: std::ops::Range<u64>) -> Vec<u64> {
 
 fn answers(universe: &Universe, keys: &[u64]) -> Vec<bool> {
     let mut hits = Vec::new();
-    universe.contains_all(keys, &mut hits);
+    universe.contains_each(keys, &mut hits);
     assert_eq!(hits.len(), keys.len());
     for (&key, &hit) in keys.iter().zip(&hits).step_by(13) {
         assert_eq!(universe.contains(key), hit);

@@ -18,7 +18,7 @@ use crate::{crafted, many};
 
 fn count(filter: &Windowed, keys: std::ops::Range<u64>) -> u64 {
     let mut hits = Vec::new();
-    filter.contains_all(&keys.collect::<Vec<_>>(), &mut hits);
+    filter.contains_each(&keys.collect::<Vec<_>>(), &mut hits);
     hits.iter().filter(|&&hit| hit).count() as u64
 }
 

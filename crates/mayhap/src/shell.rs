@@ -1,0 +1,1028 @@
+//! What every filter has around its algorithm, written once.
+//!
+//! A family's file has a *kernel*: storage, and arithmetic on the hashes of keys. It implements [`Kernel`] and, of the traits
+//! below, those that say what else it can do. [`Shell`] adds what all filters share: the hash, the number of insert calls, the
+//! batches, the file. [`filter!`](crate::shell::filter) declares the public type around a shell, with its methods, its
+//! run-time face and its [`Capabilities`](crate::family::Capabilities).
+//!
+//! ```text
+//!   key ─▶ Shell: hash of the key ─▶ Kernel: positions, bits
+//!              │                        │
+//!              └── number of inserts    └── parameters and payload ─▶ Shell: file
+//! ```
+//!
+//! A user sees `Bloom`, never a shell: compiler errors, completion and documentation show the methods that the family has, and no
+//! others.
+
+use alloc::vec::Vec;
+use core::convert::Infallible;
+
+use crate::batch::copy;
+use crate::bits::{Bytes, Words};
+use crate::error::{DecodeError, Full, Mismatch, SpecError};
+use crate::family::{
+    self, AnyFilter, CounterReport, Family, Guarantee, LayerReport, Report, Slots, WindowReport,
+};
+use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::paths::Paths;
+use crate::rates::Rate;
+use crate::spec::{Layout, Plan, Spec};
+use crate::traits::{Insertion, Removal};
+use crate::wire::{Frame, Summing, Writer};
+
+/// What a kernel takes of a key's hash.
+pub(crate) trait KeyHash: Copy + Default {
+    fn of(hashing: &Hashing, key: impl Key) -> Self;
+
+    /// The hashes of as many keys as there is room for.
+    fn of_each<T: Key>(keys: &[T], hashing: &Hashing, hashes: &mut [Self]);
+
+    fn of_digest(digest: Digest) -> Self;
+}
+
+/// All 128 bits.
+impl KeyHash for Digest {
+    #[inline(always)]
+    fn of(hashing: &Hashing, key: impl Key) -> Self {
+        hashing.digest_of(key)
+    }
+
+    #[inline(always)]
+    fn of_each<T: Key>(keys: &[T], hashing: &Hashing, hashes: &mut [Self]) {
+        T::digests(keys, hashing, hashes);
+    }
+
+    #[inline(always)]
+    fn of_digest(digest: Digest) -> Self {
+        digest
+    }
+}
+
+/// The first 64 bits.
+impl KeyHash for u64 {
+    #[inline(always)]
+    fn of(hashing: &Hashing, key: impl Key) -> Self {
+        hashing.half_of(key)
+    }
+
+    #[inline(always)]
+    fn of_each<T: Key>(keys: &[T], hashing: &Hashing, hashes: &mut [Self]) {
+        T::halves(keys, hashing, hashes);
+    }
+
+    #[inline(always)]
+    fn of_digest(digest: Digest) -> Self {
+        digest.a
+    }
+}
+
+/// The algorithm of a family, and its storage.
+///
+/// A loop over many keys takes the keys and the function that hashes a few of them, so that [`pipeline`](crate::batch::pipeline)
+/// can hash while it waits for memory.
+pub(crate) trait Kernel: Clone {
+    /// What it takes of a key's hash.
+    type Hash: KeyHash;
+
+    /// Which wrong answers are possible.
+    const GUARANTEE: Guarantee = Guarantee::NoFalseNegatives;
+
+    /// Whether a key is perhaps in. `false` is certain.
+    fn contains(&self, hash: Self::Hash) -> bool;
+
+    /// Answers for each key, in a slice of their number.
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Self::Hash]), hits: &mut [bool]);
+
+    /// What it was made for, and its bits.
+    fn plan(&self) -> Plan;
+
+    /// The share of its places that are taken.
+    fn fill(&self) -> f64;
+
+    /// The rate of false positives as it is.
+    fn rate(&self) -> Rate;
+
+    /// How many different keys are probably in; infinite if that cannot be told, no number if it is not known.
+    fn estimated_len(&self) -> f64;
+
+    /// Whether the places of `other` mean the same.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference.
+    fn must_match(&self, other: &Self) -> Result<(), Mismatch>;
+
+    /// Whether both hold the same, if they match.
+    fn holds_the_same(&self, other: &Self) -> bool;
+
+    /// Writes the rule of its positions, its parameters, its payload and how many of its places are taken.
+    fn write<'a>(&'a self, out: &mut Writer<'a>);
+
+    /// Takes these from a file. Its probing rule has been found to be one of the family's.
+    ///
+    /// # Errors
+    /// [`DecodeError`] says what is wrong with the file.
+    fn read(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError>;
+
+    /// Takes these loops from now on.
+    fn take_paths(&mut self, paths: Paths);
+
+    /// How it is laid out, where its family has a choice.
+    fn layout(&self) -> Option<Layout> {
+        None
+    }
+
+    /// Its counters, where it has any.
+    fn counters(&self) -> Option<CounterReport> {
+        None
+    }
+
+    /// How many of its slots are taken, where it has slots.
+    fn slots(&self) -> Option<Slots> {
+        None
+    }
+
+    /// Its layers, oldest first, where it grows by them.
+    fn layers(&self) -> Vec<LayerReport> {
+        Vec::new()
+    }
+
+    /// What it remembers, where it forgets.
+    fn window(&self) -> Option<WindowReport> {
+        None
+    }
+}
+
+/// It can be made without keys, and be without keys again.
+pub(crate) trait Empty: Kernel {
+    /// An empty one.
+    ///
+    /// # Errors
+    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
+    fn empty(spec: &Spec) -> Result<Self, SpecError>;
+
+    fn clear(&mut self);
+}
+
+/// Keys can be inserted one after the other.
+pub(crate) trait Inserts: Kernel {
+    /// [`Full`], or [`Infallible`] if there is always room.
+    type Error: Into<Full>;
+
+    /// Inserts a key.
+    ///
+    /// # Errors
+    /// There is no room; then nothing has changed.
+    fn insert(&mut self, hash: Self::Hash) -> Result<Insertion, Self::Error>;
+
+    /// Inserts keys in order, and tells of each.
+    ///
+    /// # Errors
+    /// There was no room for one: those before it are in, and have been told of.
+    fn insert_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Self::Hash]),
+        told: impl FnMut(Insertion),
+    ) -> Result<(), Self::Error>;
+
+    /// Inserts keys of which nobody wants to know whether they are new. `done` is called once for each key that is in, or
+    /// for many at once.
+    ///
+    /// # Errors
+    /// As [`insert_each`](Inserts::insert_each).
+    #[inline(always)]
+    fn insert_all<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Self::Hash]),
+        mut done: impl FnMut(u64),
+    ) -> Result<(), Self::Error> {
+        self.insert_each(keys, hash, |_| done(1))
+    }
+}
+
+/// Keys can be removed.
+pub(crate) trait Removes: Inserts {
+    fn remove(&mut self, hash: Self::Hash) -> Removal;
+
+    /// Removes keys in order; appends one outcome each.
+    fn remove_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Self::Hash]),
+        outcomes: &mut Vec<Removal>,
+    );
+}
+
+/// Keys are counted.
+pub(crate) trait Counts: Kernel {
+    fn count(&self, hash: Self::Hash) -> u64;
+
+    /// Appends the count of each key.
+    fn count_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Self::Hash]), counts: &mut Vec<u64>);
+
+    /// The highest count that can be told.
+    fn ceiling(&self) -> u64;
+}
+
+/// There is a union.
+pub(crate) trait Merges: Kernel {
+    /// Holds every key of both afterwards. They hash alike.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference; then nothing has changed.
+    fn merge(&mut self, other: &Self) -> Result<(), Mismatch>;
+}
+
+/// There is an intersection.
+pub(crate) trait Intersects: Kernel {
+    /// Holds every key that was in both afterwards. They hash alike.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference; then nothing has changed.
+    fn intersect(&mut self, other: &Self) -> Result<(), Mismatch>;
+}
+
+/// A kernel with what all filters share.
+#[derive(Clone, Debug)]
+pub(crate) struct Shell<K> {
+    pub(crate) kernel: K,
+    pub(crate) hashing: Hashing,
+    /// Insert calls; unknown after a merge or an interrupted update.
+    pub(crate) inserted: Option<u64>,
+}
+
+/// So many keys are hashed before a loop that is compiled once, for all kinds of keys that come at run time.
+const CHUNK: usize = 1024;
+
+impl<K: Kernel> Shell<K> {
+    /// The same around another kernel.
+    pub(crate) fn with(&self, kernel: K) -> Self {
+        Self { kernel, hashing: self.hashing, inserted: self.inserted }
+    }
+
+    #[inline(always)]
+    pub(crate) fn contains(&self, key: impl Key) -> bool {
+        self.kernel.contains(K::Hash::of(&self.hashing, key))
+    }
+
+    #[inline(always)]
+    pub(crate) fn contains_each<T: Key>(&self, keys: &[T], hits: &mut Vec<bool>) {
+        let hashing = self.hashing;
+        self.append(keys, |keys, hashes| K::Hash::of_each(keys, &hashing, hashes), hits);
+    }
+
+    #[inline(always)]
+    fn append<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [K::Hash]), hits: &mut Vec<bool>) {
+        let start = hits.len();
+        hits.resize(start + keys.len(), false);
+        self.kernel.contains_each(keys, hash, &mut hits[start..]);
+    }
+
+    /// The loop behind the run-time face.
+    fn contains_hashes(&self, hashes: &[K::Hash], hits: &mut Vec<bool>) {
+        self.append(hashes, copy, hits);
+    }
+
+    pub(crate) fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
+        for_each_chunk(digests, of_digests, |hashes| self.contains_hashes(hashes, hits));
+    }
+
+    pub(crate) fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
+        let hash = |keys: &[&[u8]], hashes: &mut [K::Hash]| K::Hash::of_each(keys, &self.hashing, hashes);
+        for_each_chunk(keys, hash, |hashes| self.contains_hashes(hashes, hits));
+    }
+
+    pub(crate) fn report(&self) -> Report {
+        let (rate, estimated_len) = (self.kernel.rate(), self.kernel.estimated_len());
+        let Plan { capacity, fpr_asked, fpr, bits, probes } = self.kernel.plan();
+        Report {
+            capacity,
+            inserted: self.inserted,
+            estimated_len: estimated_len.is_finite().then_some(estimated_len),
+            bits,
+            probes,
+            fill: self.kernel.fill(),
+            fpr_asked,
+            fpr_now: rate.value,
+            fpr_interval: rate.interval(),
+            fpr_at_capacity: fpr,
+            guarantee: K::GUARANTEE,
+        }
+    }
+
+    /// Hashing is compared last, since it can be chosen again most easily.
+    pub(crate) fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+        self.kernel.must_match(&other.kernel)?;
+        self.hashing.must_equal(&other.hashing)
+    }
+
+    pub(crate) fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        out.inserted(self.inserted);
+        self.kernel.write(out);
+    }
+
+    pub(crate) fn decode(frame: &mut Frame, hashing: Hashing, family: &Family) -> Result<Self, DecodeError> {
+        frame.header.must_probe_by(family.probing)?;
+        frame.header.must_be_hashed(hashing)?;
+        let kernel = K::read(frame, hashing)?;
+        Ok(Self { kernel, hashing, inserted: frame.header.inserted })
+    }
+}
+
+/// Two filters are equal if they give the same answer to every key: same parameters, hashing and contents.
+impl<K: Kernel> PartialEq for Shell<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.must_match(other).is_ok() && self.kernel.holds_the_same(&other.kernel)
+    }
+}
+
+impl<K: Empty> Shell<K> {
+    pub(crate) fn empty(spec: &Spec) -> Result<Self, SpecError> {
+        let mut kernel = K::empty(spec)?;
+        kernel.take_paths(spec.paths);
+        Ok(Self { kernel, hashing: spec.hashed()?, inserted: Some(0) })
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.kernel.clear();
+        self.inserted = Some(0);
+    }
+}
+
+impl<K: Inserts> Shell<K> {
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, key: impl Key) -> Result<Insertion, K::Error> {
+        let hash = K::Hash::of(&self.hashing, key);
+        self.insert_hash(hash)
+    }
+
+    #[inline(always)]
+    pub(crate) fn insert_hash(&mut self, hash: K::Hash) -> Result<Insertion, K::Error> {
+        let outcome = self.kernel.insert(hash)?;
+        self.add_inserted(1);
+        Ok(outcome)
+    }
+
+    #[inline(always)]
+    pub(crate) fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
+        self.insert_hash(K::Hash::of_digest(digest)).map_err(Into::into)
+    }
+
+    /// A crafted file may claim any number of calls: they end at the top instead of going round.
+    #[inline(always)]
+    pub(crate) fn add_inserted(&mut self, calls: u64) {
+        if let Some(inserted) = &mut self.inserted {
+            *inserted = inserted.saturating_add(calls);
+        }
+    }
+
+    /// Says how many are in where there is no room for more.
+    #[inline(always)]
+    pub(crate) fn insert_all<T: Key>(&mut self, keys: &[T]) -> Result<(), Full> {
+        let hashing = self.hashing;
+        let mut done = 0;
+        let hash = |keys: &[T], hashes: &mut [K::Hash]| K::Hash::of_each(keys, &hashing, hashes);
+        let outcome = self.kernel.insert_all(keys, hash, |keys| done += keys);
+        self.add_inserted(done);
+        outcome.map_err(|full| Full { inserted: done, ..full.into() })
+    }
+
+    /// Inserts keys that are hashed already, of which nobody wants to know whether they are new.
+    pub(crate) fn insert_digests(&mut self, digests: &[Digest])
+    where
+        K: Inserts<Error = Infallible>,
+    {
+        let Ok(()) = self.kernel.insert_each(digests, of_digests, |_| {});
+        self.add_inserted(digests.len() as u64);
+    }
+
+    /// The loop behind the run-time face.
+    fn insert_hashes(&mut self, hashes: &[K::Hash], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
+        let before = outcomes.len();
+        outcomes.reserve(hashes.len());
+        let outcome = self.kernel.insert_each(hashes, copy, |outcome| outcomes.push(outcome));
+        let done = (outcomes.len() - before) as u64;
+        self.add_inserted(done);
+        outcome.map_err(|full| Full { inserted: done, ..full.into() })
+    }
+
+    pub(crate) fn insert_batch(
+        &mut self,
+        digests: &[Digest],
+        outcomes: &mut Vec<Insertion>,
+    ) -> Result<(), Full> {
+        self.insert_chunks(digests, of_digests, outcomes)
+    }
+
+    pub(crate) fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
+        let hashing = self.hashing;
+        self.insert_chunks(keys, |keys, hashes| K::Hash::of_each(keys, &hashing, hashes), outcomes)
+    }
+
+    fn insert_chunks<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [K::Hash]),
+        outcomes: &mut Vec<Insertion>,
+    ) -> Result<(), Full> {
+        let (mut done, mut outcome) = (0, Ok(()));
+        for_each_chunk(keys, hash, |hashes| {
+            if outcome.is_ok() {
+                outcome = self.insert_hashes(hashes, outcomes);
+                done += outcome.as_ref().map_or_else(|full: &Full| full.inserted, |()| hashes.len() as u64);
+            }
+        });
+        outcome.map_err(|full| Full { inserted: done, ..full })
+    }
+}
+
+impl<K: Removes> Shell<K> {
+    #[inline(always)]
+    pub(crate) fn remove(&mut self, key: impl Key) -> Removal {
+        let hash = K::Hash::of(&self.hashing, key);
+        self.kernel.remove(hash)
+    }
+
+    pub(crate) fn remove_digest(&mut self, digest: Digest) -> Removal {
+        self.kernel.remove(K::Hash::of_digest(digest))
+    }
+
+    #[inline(always)]
+    pub(crate) fn remove_all<T: Key>(&mut self, keys: &[T], outcomes: &mut Vec<Removal>) {
+        let hashing = self.hashing;
+        outcomes.reserve(keys.len());
+        self.kernel.remove_each(keys, |keys, hashes| K::Hash::of_each(keys, &hashing, hashes), outcomes);
+    }
+
+    pub(crate) fn remove_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Removal>) {
+        outcomes.reserve(digests.len());
+        for_each_chunk(digests, of_digests, |hashes| self.kernel.remove_each(hashes, copy, outcomes));
+    }
+}
+
+impl<K: Counts> Shell<K> {
+    #[inline(always)]
+    pub(crate) fn count(&self, key: impl Key) -> u64 {
+        self.kernel.count(K::Hash::of(&self.hashing, key))
+    }
+
+    pub(crate) fn count_digest(&self, digest: Digest) -> u64 {
+        self.kernel.count(K::Hash::of_digest(digest))
+    }
+
+    #[inline(always)]
+    pub(crate) fn count_each<T: Key>(&self, keys: &[T], counts: &mut Vec<u64>) {
+        let hashing = self.hashing;
+        counts.reserve(keys.len());
+        self.kernel.count_each(keys, |keys, hashes| K::Hash::of_each(keys, &hashing, hashes), counts);
+    }
+
+    pub(crate) fn count_batch(&self, digests: &[Digest], counts: &mut Vec<u64>) {
+        counts.reserve(digests.len());
+        for_each_chunk(digests, of_digests, |hashes| self.kernel.count_each(hashes, copy, counts));
+    }
+}
+
+impl<K: Merges> Shell<K> {
+    pub(crate) fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.combine(other, K::merge)
+    }
+}
+
+impl<K: Intersects> Shell<K> {
+    pub(crate) fn intersect(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.combine(other, K::intersect)
+    }
+}
+
+impl<K: Kernel> Shell<K> {
+    /// How many calls have made the result is not known: some keys may have been in both.
+    fn combine(
+        &mut self,
+        other: &Self,
+        combine: impl Fn(&mut K, &K) -> Result<(), Mismatch>,
+    ) -> Result<(), Mismatch> {
+        self.hashing.must_equal(&other.hashing)?;
+        combine(&mut self.kernel, &other.kernel)?;
+        self.inserted = None;
+        Ok(())
+    }
+}
+
+fn of_digests<H: KeyHash>(digests: &[Digest], hashes: &mut [H]) {
+    hashes.iter_mut().zip(digests).for_each(|(hash, &digest)| *hash = H::of_digest(digest));
+}
+
+/// Hashes keys, a chunk at a time.
+fn for_each_chunk<T, H: KeyHash>(keys: &[T], hash: impl Fn(&[T], &mut [H]), mut act: impl FnMut(&[H])) {
+    let mut hashes = [H::default(); CHUNK];
+    for keys in keys.chunks(CHUNK) {
+        let hashes = &mut hashes[..keys.len()];
+        hash(keys, hashes);
+        act(hashes);
+    }
+}
+
+impl From<Infallible> for Full {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
+}
+
+/// The payload of a file as words, if it has so many bytes.
+pub(crate) fn take_words(frame: &mut Frame, bytes: u64) -> Result<Words, DecodeError> {
+    let found = frame.header.payload.length;
+    if found != bytes {
+        return Err(DecodeError::Length { field: "payload", expected: bytes, found });
+    }
+    let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
+    Words::from_bytes(payload)
+        .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })
+}
+
+/// How many of `places` are taken, as the header says or by `count`. It is compared only when the whole payload is read anyway,
+/// so that a large file opens by its header.
+pub(crate) fn occupied(
+    frame: &Frame,
+    field: &'static str,
+    places: u64,
+    count: impl Fn() -> u64,
+) -> Result<Option<u64>, DecodeError> {
+    match frame.header.ones {
+        Some(found) if found > places || (frame.verified && found != count()) => {
+            Err(DecodeError::Value { field, found })
+        }
+        ones => Ok(ones),
+    }
+}
+
+/// A filter as it stands in a file.
+pub(crate) fn to_bytes(filter: &dyn AnyFilter) -> Vec<u8> {
+    family::encode(filter, Summing::Payload).to_vec()
+}
+
+/// A filter of one family from the bytes of a file.
+pub(crate) fn from_bytes<K: Kernel>(
+    bytes: &[u8],
+    secret: Option<&Secret>,
+    family: &Family,
+) -> Result<Shell<K>, DecodeError> {
+    family::from_bytes(bytes, secret, family, |frame, hashing| Shell::decode(frame, hashing, family))
+}
+
+/// Declares the public type of a family: a struct around the [`Shell`] of a kernel.
+///
+/// It holds no logic. Every method is one call of the shell, which has the code, once; here are names, documentation and the
+/// traits of the run-time face. The list has what the family can do, in the words of
+/// [`Capabilities`](crate::family::Capabilities), each perhaps with documentation of its own, and
+///
+/// - `new`: it is made by capacity and rate;
+/// - `specified`: it is made empty, of a [`Spec`], and can be cleared;
+/// - `inserts_until_full` in place of `inserts`, where an insert can fail;
+/// - `matches`: whether two of them can be combined is asked by `must_match`.
+macro_rules! filter {
+    (
+        $(#[$doc:meta])*
+        $name:ident($kernel:ty) = $family:ident { $($(#[$more:meta])* $can:ident),* $(,)? }
+    ) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $name(pub(crate) $crate::shell::Shell<$kernel>);
+
+        impl $name {
+            /// What its filters can do.
+            pub(crate) const CAN: $crate::family::Capabilities = {
+                #[allow(unused_mut, reason = "a family may have none")]
+                let mut can = $crate::family::Capabilities::NONE;
+                $($crate::shell::filter!(@capability can $can);)*
+                can
+            };
+        }
+
+        $($crate::shell::filter!(@methods $name $kernel, $can, $(#[$more])*);)*
+
+        impl $name {
+            /// Whether a key is perhaps in. `false` is certain.
+            #[must_use]
+            #[inline]
+            pub fn contains(&self, key: impl $crate::hash::Key) -> bool {
+                self.0.contains(key)
+            }
+
+            /// Asks for many keys, several at a time in flight; appends one answer each.
+            pub fn contains_each<K: $crate::hash::Key>(&self, keys: &[K], hits: &mut ::alloc::vec::Vec<bool>) {
+                self.0.contains_each(keys, hits);
+            }
+
+            /// The number of keys it was made for.
+            #[must_use]
+            pub fn capacity(&self) -> u64 {
+                $crate::shell::Kernel::plan(&self.0.kernel).capacity
+            }
+
+            /// How keys are hashed.
+            #[must_use]
+            pub fn hashing(&self) -> $crate::hash::Hashing {
+                self.0.hashing
+            }
+
+            /// How many keys went in, repeats included. `None` if that is not known, as after a merge.
+            #[must_use]
+            pub fn inserted(&self) -> Option<u64> {
+                self.0.inserted
+            }
+
+            /// The share of its places that are taken.
+            #[must_use]
+            pub fn fill(&self) -> f64 {
+                $crate::shell::Kernel::fill(&self.0.kernel)
+            }
+
+            /// The false-positive rate of the filter as it is.
+            #[must_use]
+            pub fn fpr(&self) -> f64 {
+                $crate::shell::Kernel::rate(&self.0.kernel).value
+            }
+
+            /// The false-positive rate with as many keys as it was made for.
+            #[must_use]
+            pub fn fpr_at_capacity(&self) -> f64 {
+                $crate::shell::Kernel::plan(&self.0.kernel).fpr
+            }
+
+            /// How many different keys are probably in; infinite when it is too full to tell.
+            #[must_use]
+            pub fn estimated_len(&self) -> f64 {
+                $crate::shell::Kernel::estimated_len(&self.0.kernel)
+            }
+
+            /// The filter as it stands in a file.
+            #[must_use]
+            pub fn to_bytes(&self) -> ::alloc::vec::Vec<u8> {
+                $crate::shell::to_bytes(self)
+            }
+
+            /// A filter from the bytes of a file.
+            ///
+            /// # Errors
+            /// [`DecodeError`](crate::DecodeError) says what is wrong with them.
+            pub fn from_bytes(bytes: &[u8]) -> Result<Self, $crate::error::DecodeError> {
+                $crate::shell::from_bytes(bytes, None, &$family).map(Self)
+            }
+
+            /// A keyed filter from the bytes of a file.
+            ///
+            /// # Errors
+            /// [`DecodeError`](crate::DecodeError) says what is wrong with them, or that the secret is another one.
+            pub fn from_bytes_keyed(
+                bytes: &[u8],
+                secret: &$crate::hash::Secret,
+            ) -> Result<Self, $crate::error::DecodeError> {
+                $crate::shell::from_bytes(bytes, Some(secret), &$family).map(Self)
+            }
+
+            pub(crate) fn decode(
+                frame: &mut $crate::wire::Frame,
+                hashing: $crate::hash::Hashing,
+            ) -> Result<Self, $crate::error::DecodeError> {
+                $crate::shell::Shell::decode(frame, hashing, &$family).map(Self)
+            }
+        }
+
+        impl $crate::traits::Filter for $name {
+            fn hashing(&self) -> $crate::hash::Hashing {
+                self.0.hashing
+            }
+
+            #[inline]
+            fn contains_digest(&self, digest: $crate::hash::Digest) -> bool {
+                let kernel = &self.0.kernel;
+                $crate::shell::Kernel::contains(kernel, $crate::shell::KeyHash::of_digest(digest))
+            }
+
+            fn contains_batch(&self, digests: &[$crate::hash::Digest], hits: &mut ::alloc::vec::Vec<bool>) {
+                self.0.contains_batch(digests, hits);
+            }
+        }
+
+        impl $crate::family::AnyFilter for $name {
+            fn family(&self) -> &'static $crate::family::Family {
+                &$family
+            }
+
+            fn report(&self) -> $crate::family::Report {
+                self.0.report()
+            }
+
+            fn encode<'a>(&'a self, out: &mut $crate::wire::Writer<'a>) {
+                self.0.write(out);
+            }
+
+            fn contains_keys(&self, keys: &[&[u8]], hits: &mut ::alloc::vec::Vec<bool>) {
+                self.0.contains_keys(keys, hits);
+            }
+
+            #[cfg(feature = "internals")]
+            fn set_paths(&mut self, paths: $crate::paths::Paths) {
+                $crate::shell::Kernel::take_paths(&mut self.0.kernel, paths);
+            }
+
+            fn layout(&self) -> Option<$crate::spec::Layout> {
+                $crate::shell::Kernel::layout(&self.0.kernel)
+            }
+
+            fn counters(&self) -> Option<$crate::family::CounterReport> {
+                $crate::shell::Kernel::counters(&self.0.kernel)
+            }
+
+            fn slots(&self) -> Option<$crate::family::Slots> {
+                $crate::shell::Kernel::slots(&self.0.kernel)
+            }
+
+            fn layers(&self) -> ::alloc::vec::Vec<$crate::family::LayerReport> {
+                $crate::shell::Kernel::layers(&self.0.kernel)
+            }
+
+            fn window(&self) -> Option<$crate::family::WindowReport> {
+                $crate::shell::Kernel::window(&self.0.kernel)
+            }
+
+            $($crate::shell::filter!(@face $can);)*
+        }
+    };
+
+    // What the list says, as the table of the family.
+    (@capability $table:ident new) => {};
+    (@capability $table:ident specified) => {};
+    (@capability $table:ident matches) => {};
+    (@capability $table:ident inserts_until_full) => { $table.inserts = true };
+    (@capability $table:ident $can:ident) => { $table.$can = true };
+
+    // The run-time face.
+    (@face inserts) => {
+        fn insert_keys(
+            &mut self,
+            keys: &[&[u8]],
+            outcomes: &mut ::alloc::vec::Vec<$crate::traits::Insertion>,
+        ) -> Result<(), $crate::error::Error> {
+            Ok(self.0.insert_keys(keys, outcomes)?)
+        }
+
+        fn as_insert(&mut self) -> Option<&mut dyn $crate::traits::Insert> {
+            Some(self)
+        }
+    };
+    (@face inserts_until_full) => { $crate::shell::filter!(@face inserts); };
+    (@face removes) => {
+        fn as_remove(&mut self) -> Option<&mut dyn $crate::traits::Remove> {
+            Some(self)
+        }
+    };
+    (@face counts) => {
+        fn as_count(&self) -> Option<&dyn $crate::traits::Count> {
+            Some(self)
+        }
+    };
+    (@face merges) => {
+        fn as_merge(&mut self) -> Option<&mut dyn $crate::traits::Merge> {
+            Some(self)
+        }
+    };
+    (@face intersects) => {
+        fn as_intersect(&mut self) -> Option<&mut dyn $crate::traits::Intersect> {
+            Some(self)
+        }
+    };
+    (@face folds) => {
+        fn as_fold(&self) -> Option<&dyn $crate::traits::Fold> {
+            Some(self)
+        }
+    };
+    (@face $other:ident) => {};
+
+    // Methods, and the traits of the same subject.
+    (@methods $name:ident $kernel:ty, new, $(#[$more:meta])*) => {
+        impl $name {
+            /// An empty filter for so many keys at such a false-positive rate.
+            $(#[$more])*
+            ///
+            /// # Errors
+            /// [`SpecError`](crate::SpecError) names the number that makes no sense, or the memory that was not granted.
+            pub fn new(capacity: u64, fpr: f64) -> Result<Self, $crate::error::SpecError> {
+                Self::from_spec(&$crate::spec::Spec::sized(capacity, fpr))
+            }
+        }
+    };
+    (@methods $name:ident $kernel:ty, specified, $(#[$more:meta])*) => {
+        impl $name {
+            /// An empty filter of whatever was asked for.
+            $(#[$more])*
+            ///
+            /// # Errors
+            /// [`SpecError`](crate::SpecError) names the number that makes no sense, or the memory that was not granted.
+            pub fn from_spec(spec: &$crate::spec::Spec) -> Result<Self, $crate::error::SpecError> {
+                $crate::shell::Shell::empty(spec).map(Self)
+            }
+
+            /// Forgets all keys.
+            pub fn clear(&mut self) {
+                self.0.clear();
+            }
+        }
+    };
+    (@methods $name:ident $kernel:ty, matches, $(#[$more:meta])*) => {
+        impl $name {
+            /// Whether the other can be combined with this one: same parameters, same hashing.
+            $(#[$more])*
+            ///
+            /// # Errors
+            /// [`Mismatch`](crate::Mismatch) names the first difference.
+            pub fn must_match(&self, other: &Self) -> Result<(), $crate::error::Mismatch> {
+                self.0.must_match(&other.0)
+            }
+        }
+    };
+    (@methods $name:ident $kernel:ty, inserts, $(#[$more:meta])*) => {
+        impl $name {
+            /// Inserts a key.
+            $(#[$more])*
+            #[inline]
+            pub fn insert(&mut self, key: impl $crate::hash::Key) -> $crate::traits::Insertion {
+                let Ok(outcome) = self.0.insert(key);
+                outcome
+            }
+
+            /// Inserts many keys, several at a time in flight.
+            pub fn insert_all<K: $crate::hash::Key>(&mut self, keys: &[K]) {
+                self.0.insert_all(keys).expect("there is always room");
+            }
+        }
+
+        $crate::shell::filter!(@insert $name);
+
+        impl<K: $crate::hash::Key> Extend<K> for $name {
+            fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+                keys.into_iter().for_each(|key| {
+                    self.insert(key);
+                });
+            }
+        }
+    };
+    (@methods $name:ident $kernel:ty, inserts_until_full, $(#[$more:meta])*) => {
+        impl $name {
+            /// Inserts a key.
+            $(#[$more])*
+            ///
+            /// # Errors
+            /// [`Full`](crate::Full) if there is no room; then nothing has changed.
+            #[inline]
+            pub fn insert(
+                &mut self,
+                key: impl $crate::hash::Key,
+            ) -> Result<$crate::traits::Insertion, $crate::error::Full> {
+                self.0.insert(key)
+            }
+
+            /// Inserts many keys, several at a time in flight.
+            ///
+            /// # Errors
+            /// [`Full`](crate::Full) says how many are in before the one for which there was no room.
+            pub fn insert_all<K: $crate::hash::Key>(&mut self, keys: &[K]) -> Result<(), $crate::error::Full> {
+                self.0.insert_all(keys)
+            }
+        }
+
+        $crate::shell::filter!(@insert $name);
+    };
+    (@insert $name:ident) => {
+        impl $crate::traits::Insert for $name {
+            fn insert_digest(
+                &mut self,
+                digest: $crate::hash::Digest,
+            ) -> Result<$crate::traits::Insertion, $crate::error::Full> {
+                self.0.insert_digest(digest)
+            }
+
+            fn insert_batch(
+                &mut self,
+                digests: &[$crate::hash::Digest],
+                outcomes: &mut ::alloc::vec::Vec<$crate::traits::Insertion>,
+            ) -> Result<(), $crate::error::Full> {
+                self.0.insert_batch(digests, outcomes)
+            }
+        }
+    };
+    (@methods $name:ident $kernel:ty, removes, $(#[$more:meta])*) => {
+        impl $name {
+            /// Removes a key, once if it is in several times.
+            $(#[$more])*
+            #[inline]
+            pub fn remove(&mut self, key: impl $crate::hash::Key) -> $crate::traits::Removal {
+                self.0.remove(key)
+            }
+
+            /// Removes many keys, several at a time in flight; appends one outcome each. What is said of `remove` and absent
+            /// keys holds here.
+            pub fn remove_all<K: $crate::hash::Key>(
+                &mut self,
+                keys: &[K],
+                outcomes: &mut ::alloc::vec::Vec<$crate::traits::Removal>,
+            ) {
+                self.0.remove_all(keys, outcomes);
+            }
+        }
+
+        impl $crate::traits::Remove for $name {
+            fn remove_digest(&mut self, digest: $crate::hash::Digest) -> $crate::traits::Removal {
+                self.0.remove_digest(digest)
+            }
+
+            fn remove_batch(
+                &mut self,
+                digests: &[$crate::hash::Digest],
+                outcomes: &mut ::alloc::vec::Vec<$crate::traits::Removal>,
+            ) {
+                self.0.remove_batch(digests, outcomes);
+            }
+        }
+    };
+    (@methods $name:ident $kernel:ty, counts, $(#[$more:meta])*) => {
+        impl $name {
+            /// How often a key is in, perhaps.
+            $(#[$more])*
+            #[must_use]
+            #[inline]
+            pub fn count(&self, key: impl $crate::hash::Key) -> u64 {
+                self.0.count(key)
+            }
+
+            /// Asks how often many keys are in, several at a time in flight; appends one count each.
+            pub fn count_each<K: $crate::hash::Key>(&self, keys: &[K], counts: &mut ::alloc::vec::Vec<u64>) {
+                self.0.count_each(keys, counts);
+            }
+        }
+
+        impl $crate::traits::Count for $name {
+            fn count_digest(&self, digest: $crate::hash::Digest) -> u64 {
+                self.0.count_digest(digest)
+            }
+
+            fn ceiling(&self) -> u64 {
+                $crate::shell::Counts::ceiling(&self.0.kernel)
+            }
+
+            fn count_batch(&self, digests: &[$crate::hash::Digest], counts: &mut ::alloc::vec::Vec<u64>) {
+                self.0.count_batch(digests, counts);
+            }
+        }
+    };
+    (@methods $name:ident $kernel:ty, merges, $(#[$more:meta])*) => {
+        impl $name {
+            /// Union: afterwards this filter holds every key of both.
+            $(#[$more])*
+            ///
+            /// # Errors
+            /// [`Mismatch`](crate::Mismatch) names the first difference; then nothing has changed.
+            pub fn merge(&mut self, other: &Self) -> Result<(), $crate::error::Mismatch> {
+                self.0.merge(&other.0)
+            }
+        }
+
+        impl $crate::traits::Merge for $name {
+            fn merge_from(
+                &mut self,
+                other: &dyn $crate::family::AnyFilter,
+            ) -> Result<(), $crate::error::Mismatch> {
+                self.merge($crate::family::same_type(self, other)?)
+            }
+        }
+    };
+    (@methods $name:ident $kernel:ty, intersects, $(#[$more:meta])*) => {
+        impl $name {
+            /// Intersection: afterwards this filter still holds every key that is in both.
+            ///
+            /// Its rate is that for keys that are in neither. A key of one filter alone is admitted as often as the other filter
+            /// admits an absent one.
+            $(#[$more])*
+            ///
+            /// # Errors
+            /// [`Mismatch`](crate::Mismatch) names the first difference; then nothing has changed.
+            pub fn intersect(&mut self, other: &Self) -> Result<(), $crate::error::Mismatch> {
+                self.0.intersect(&other.0)
+            }
+        }
+
+        impl $crate::traits::Intersect for $name {
+            fn intersect_from(
+                &mut self,
+                other: &dyn $crate::family::AnyFilter,
+            ) -> Result<(), $crate::error::Mismatch> {
+                self.intersect($crate::family::same_type(self, other)?)
+            }
+        }
+    };
+    (@methods $name:ident $kernel:ty, $other:ident, $(#[$more:meta])*) => {};
+}
+
+pub(crate) use filter;
