@@ -221,8 +221,10 @@ pub(crate) trait Counts: Kernel {
     /// Appends the count of each key.
     fn count_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Self::Hash]), counts: &mut Vec<u64>);
 
-    /// The highest count that can be told.
-    fn ceiling(&self) -> u64;
+    /// The highest count that it can tell.
+    fn ceiling(&self) -> u64 {
+        u64::MAX
+    }
 }
 
 /// There is a union.

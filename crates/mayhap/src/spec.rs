@@ -1336,6 +1336,10 @@ impl CuckooSize {
     pub const fn bits(&self) -> u64 {
         self.buckets * bucket_bits(self.width, matches!(self.layout, Layout::Compact)) as u64
     }
+    pub(crate) const fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: None }
+    }
 }
 
 /// All shapes of blocks that filters have.

@@ -54,17 +54,19 @@ use alloc::vec::Vec;
 use core::hint::select_unpredictable;
 
 use crate::batch::{self, BATCH};
-use crate::bits::{Buckets, Bytes, Lanes, SLOTS, Words, bucket_bits, words_for};
-use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report, Slots};
-use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::bits::{Buckets, Lanes, SLOTS, Words, bucket_bits, words_for};
+use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
+use crate::family::{Cost, Family, Guarantee, Make, Slots};
+use crate::hash::{Hashing, Key};
 use crate::math;
 use crate::narrow::{index, small_len};
 use crate::paths::Paths;
 use crate::probing::{PHI, Probing, reduce};
+use crate::rates::Rate;
+use crate::shell::{self, Counts, Empty, Inserts, Kernel, Merges, Removes, Shell, filter};
 use crate::spec::{CuckooSize, Layout, MAX_BITS, Plan, Spec, cuckoo_widths};
-use crate::traits::{Count, Filter, Insert, Insertion, Merge, Removal, Remove};
-use crate::wire::{Fields, Frame, Summing, Writer};
+use crate::traits::{Insertion, Removal};
+use crate::wire::{Fields, Frame, Writer};
 
 /// Up to so many buckets are looked at to find the rate: that takes 1 ms at the most. Copies of a key count once there.
 pub const LOOKED_AT_BUCKETS: u64 = 1 << 11;
@@ -74,33 +76,16 @@ pub static FAMILY: Family = Family {
     id: 9,
     name: "cuckoo",
     summary: "keys can be removed again: fingerprints in two buckets, 10.5 bits per key at 1%",
-    can: Capabilities {
-        inserts: true,
-        removes: true,
-        counts: true,
-        labels: false,
-        merges: true,
-        intersects: false,
-        subtracts: false,
-        folds: false,
-        grows: false,
-        exact: false,
-    },
+    can: Cuckoo::CAN,
     probing: &[Probing::Cuckoo],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "1.05 n (log2(1/p) + 3) and up" },
     make: Make::Empty(|spec| Ok(Box::new(Cuckoo::from_spec(spec)?))),
     shared: None,
-    plan,
+    plan: |spec| Ok(spec.cuckoo()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Cuckoo::decode(frame, hashing)?)),
     // A fingerprint on its way from one bucket to the other is in neither while it is written.
     in_place: false,
 };
-
-fn plan(spec: &Spec) -> Result<Plan, SpecError> {
-    let size = spec.cuckoo()?;
-    let CuckooSize { capacity, fpr_asked, fpr, .. } = size;
-    Ok(Plan { capacity, fpr_asked, fpr, bits: size.bits(), probes: None })
-}
 
 /// The most copies of one key: all slots of both its buckets.
 pub(crate) const MOST_COPIES: u64 = 2 * SLOTS as u64;
@@ -194,160 +179,57 @@ impl Packing {
     }
 }
 
-/// A cuckoo filter.
+filter! {
+    /// A cuckoo filter.
+    ///
+    /// Two filters are equal if they have the same size, layout, hashing and slots. The same keys inserted in another order
+    /// may lie in other slots.
+    Cuckoo(Fingerprints) = FAMILY {
+        new,
+        specified,
+        /// A key that is already in gets another copy.
+        inserts_until_full,
+        /// The outcome is never [`Stuck`](crate::Removal::Stuck): there are no counters.
+        ///
+        /// Do not remove a key that was never inserted: with about the false-positive rate that removes the fingerprint of
+        /// another key, which is then denied.
+        removes,
+        /// At least as often as it was inserted and not removed; at most 8 times.
+        counts,
+        /// The layouts may differ. A merge also fails if there is no room.
+        matches,
+        ///
+        /// Each key is in as often as in both together: the fingerprints of the other filter are inserted. If there is no room for
+        /// them, the error is [`Mismatch::Full`](crate::Mismatch::Full).
+        merges,
+    }
+}
+
+/// The buckets of a cuckoo filter.
 #[derive(Clone, Debug)]
-pub struct Cuckoo {
+pub(crate) struct Fingerprints {
     words: Words,
     size: CuckooSize,
     shape: Shape,
     packing: Packing,
-    hashing: Hashing,
-    /// Insert calls; unknown after a merge.
-    inserted: Option<u64>,
-    /// Slots that are taken.
+    /// Occupied slots.
     used: u64,
-    /// Fingerprints moved so far.
+    /// How many fingerprints were moved so far.
     evictions: u64,
-    /// The buckets that a search came to; its memory is kept from one insert to the next.
+    /// The buckets visited by a search; kept, so that the next search needs no allocation.
     steps: Vec<u64>,
 }
 
-/// Two filters are equal if they have the same size, layout, hashing and slots. The same keys in another order may lie in
-/// other slots.
-impl PartialEq for Cuckoo {
-    fn eq(&self, other: &Self) -> bool {
-        self.must_match(other).is_ok() && self.size.layout == other.size.layout && self.words == other.words
-    }
-}
-
-impl Cuckoo {
-    /// An empty filter for so many different keys at such a false-positive rate.
-    ///
-    /// # Errors
-    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
-    pub fn new(capacity: u64, fpr: f64) -> Result<Self, SpecError> {
-        Self::from_spec(&Spec::sized(capacity, fpr))
-    }
-
-    /// An empty filter of whatever was asked for.
-    ///
-    /// # Errors
-    /// As for [`new`](Cuckoo::new).
-    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        let mut cuckoo = Self::of_size(spec.cuckoo()?, spec.hashed()?)?;
-        cuckoo.shape.paths = spec.paths;
-        Ok(cuckoo)
-    }
-
-    /// An empty filter with so many slots, rounded up to two whole buckets, and fingerprints of 4 to 32 bits; in the layout
-    /// `compact` of 5 to 32. Its capacity is what the slots are good for.
-    ///
-    /// # Errors
-    /// [`SpecError::Bits`] for no or too many slots, [`SpecError::Fingerprint`] for other lengths.
-    pub fn with_slots(slots: u64, fingerprint_bits: u32, layout: Layout) -> Result<Self, SpecError> {
-        if !cuckoo_widths(layout).contains(&fingerprint_bits) {
-            return Err(SpecError::Fingerprint { asked: fingerprint_bits });
-        }
-        let most = (MAX_BITS / u64::from(SLOTS * fingerprint_bits)).min(1 << (64 - fingerprint_bits));
-        let buckets = 2 * slots.div_ceil(2 * u64::from(SLOTS));
-        if !(2..=most).contains(&buckets) {
-            let asked =
-                buckets.saturating_mul(bucket_bits(fingerprint_bits, layout == Layout::Compact).into());
-            return Err(SpecError::Bits { asked, limit: MAX_BITS });
-        }
-        let capacity = math::cuckoo_capacity(buckets);
-        let fpr = rate(fingerprint_bits, buckets, capacity);
-        let size = CuckooSize { capacity, buckets, width: fingerprint_bits, layout, fpr_asked: fpr, fpr };
-        Self::of_size(size, Hashing::default())
-    }
-
-    /// Forgets all keys, and hashes those that come so.
-    #[must_use]
-    pub fn rehashed(mut self, hashing: Hashing) -> Self {
-        self.clear();
-        self.hashing = hashing;
-        self
-    }
-
-    fn of_size(size: CuckooSize, hashing: Hashing) -> Result<Self, SpecError> {
+impl Fingerprints {
+    fn of_size(size: CuckooSize) -> Result<Self, SpecError> {
         let packing = Packing::new(&size);
         let words = Words::zeroed(words_for(size.bits()) + packing.tail())?;
-        Ok(Self::from_parts(words, size, hashing, Some(0), 0))
+        Ok(Self::of(words, size))
     }
 
-    fn from_parts(
-        words: Words,
-        size: CuckooSize,
-        hashing: Hashing,
-        inserted: Option<u64>,
-        used: u64,
-    ) -> Self {
+    fn of(words: Words, size: CuckooSize) -> Self {
         let (shape, packing) = (Shape::new(&size), Packing::new(&size));
-        Self { words, size, shape, packing, hashing, inserted, used, evictions: 0, steps: Vec::new() }
-    }
-
-    /// Inserts a key. One that is in already gets another copy.
-    ///
-    /// # Errors
-    /// [`Full`] if there is no room for it; then nothing has changed.
-    #[inline]
-    pub fn insert(&mut self, key: impl Key) -> Result<Insertion, Full> {
-        let half = self.hashing.half_of(key);
-        self.put(half)
-    }
-
-    /// Whether a key is perhaps in. `false` is certain.
-    #[must_use]
-    #[inline]
-    pub fn contains(&self, key: impl Key) -> bool {
-        self.has(self.hashing.half_of(key))
-    }
-
-    /// Removes one copy of a key. No key is ever [stuck](Removal::Stuck): there are no counters.
-    ///
-    /// A key that was never inserted must not be removed: with about the false-positive rate another key that is in
-    /// vanishes in its place.
-    #[inline]
-    pub fn remove(&mut self, key: impl Key) -> Removal {
-        let half = self.hashing.half_of(key);
-        Removal::removed_if(self.take(half))
-    }
-
-    /// How often a key is in: at least as often as it was inserted and not removed, at most 8 times.
-    #[must_use]
-    pub fn count(&self, key: impl Key) -> u64 {
-        self.copies(self.hashing.half_of(key))
-    }
-
-    /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
-        let hashing = self.hashing;
-        self.ask(keys, |keys, halves| K::halves(keys, &hashing, halves), hits);
-    }
-
-    /// Inserts many keys in order, several at a time in flight.
-    ///
-    /// # Errors
-    /// [`Full`] says how many went in before the one that did not. Those are in, and that one changed nothing.
-    pub fn insert_all<K: Key>(&mut self, keys: &[K]) -> Result<(), Full> {
-        let hashing = self.hashing;
-        self.fill(keys, |keys, halves| K::halves(keys, &hashing, halves), |_| {})
-    }
-
-    /// Removes one copy of each of many keys, several at a time in flight; appends one outcome each.
-    /// What [`remove`](Cuckoo::remove) says of absent keys holds here.
-    pub fn remove_all<K: Key>(&mut self, keys: &[K], removed: &mut Vec<Removal>) {
-        let hashing = self.hashing;
-        self.drop_all(keys, |keys, halves| K::halves(keys, &hashing, halves), removed);
-    }
-
-    #[inline]
-    fn has(&self, half: u64) -> bool {
-        let place = self.shape.place(half);
-        match &self.packing {
-            Packing::Narrow(buckets) => is_at(buckets, self.words.as_slice(), place),
-            _ => self.has_otherwise(place),
-        }
+        Self { words, size, shape, packing, used: 0, evictions: 0, steps: Vec::new() }
     }
 
     /// Not inlined, so that callers keep their registers for the common packing.
@@ -362,36 +244,13 @@ impl Cuckoo {
         }
     }
 
-    #[inline]
-    fn put(&mut self, half: u64) -> Result<Insertion, Full> {
-        let place = self.shape.place(half);
-        if let Packing::Narrow(buckets) = &self.packing
-            && let Some(insertion) = push(buckets, self.words.as_mut_slice(), place)
-        {
-            self.counted(Counts { inserted: 1, evictions: 0 });
-            return Ok(insertion);
-        }
-        self.put_otherwise(place)
-    }
-
     /// Not inlined, so that callers keep their registers for a key that finds room at once in the common packing.
     #[inline(never)]
-    fn put_otherwise(&mut self, place: Place) -> Result<Insertion, Full> {
+    fn insert_otherwise(&mut self, place: Place) -> Result<Insertion, Full> {
         let mut table = self.table();
-        let (outcome, counts) = (table.put_packed(place), table.counts);
-        self.counted(counts);
-        outcome.map_err(|refused| self.full(refused, 0))
-    }
-
-    #[inline]
-    fn take(&mut self, half: u64) -> bool {
-        let place = self.shape.place(half);
-        let taken = match &self.packing {
-            Packing::Narrow(buckets) => take_from(buckets, self.words.as_mut_slice(), place),
-            _ => self.take_otherwise(place),
-        };
-        self.used = self.used.saturating_sub(taken.into());
-        taken
+        let (outcome, changes) = (table.put_packed(place), table.changes);
+        self.apply(changes);
+        outcome.map_err(|refused| self.full(refused))
     }
 
     #[inline(never)]
@@ -405,259 +264,33 @@ impl Cuckoo {
         }
     }
 
-    fn copies(&self, half: u64) -> u64 {
-        let (words, place) = (self.words.as_slice(), self.shape.place(half));
-        match &self.packing {
-            Packing::Narrow(buckets) => copies_at(buckets, words, place),
-            Packing::NarrowSorted(buckets) => copies_at(buckets, words, place),
-            Packing::Wide(buckets) => copies_at(buckets, words, place),
-            Packing::WideSorted(buckets) => copies_at(buckets, words, place),
-        }
-    }
-
-    #[inline(always)]
-    fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [u64]), hits: &mut Vec<bool>) {
-        let words = self.words.as_slice();
-        match &self.packing {
-            Packing::Narrow(buckets) => ask_all(self.shape, buckets, words, keys, hash, hits),
-            Packing::NarrowSorted(buckets) => ask_all(self.shape, buckets, words, keys, hash, hits),
-            Packing::Wide(buckets) => ask_all(self.shape, buckets, words, keys, hash, hits),
-            Packing::WideSorted(buckets) => ask_all(self.shape, buckets, words, keys, hash, hits),
-        }
-    }
-
-    #[inline(always)]
-    fn fill<K>(
-        &mut self,
-        keys: &[K],
-        hash: impl Fn(&[K], &mut [u64]) + Copy,
-        mut told: impl FnMut(Insertion),
-    ) -> Result<(), Full> {
-        let mut table = self.table();
-        let mut refused = None;
-        for keys in keys.chunks(STRETCH) {
-            refused = match table.packing {
-                Packing::Narrow(buckets) => table.put_all(&buckets, keys, hash, &mut told),
-                Packing::NarrowSorted(buckets) => table.put_all(&buckets, keys, hash, &mut told),
-                Packing::Wide(buckets) => table.put_all(&buckets, keys, hash, &mut told),
-                Packing::WideSorted(buckets) => table.put_all(&buckets, keys, hash, &mut told),
-            };
-            if refused.is_some() {
-                break;
-            }
-        }
-        let counts = table.counts;
-        self.counted(counts);
-        refused.map_or(Ok(()), |refused| Err(self.full(refused, counts.inserted)))
-    }
-
-    #[inline(always)]
-    fn drop_all<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [u64]), removed: &mut Vec<Removal>) {
-        let (shape, packing, start) = (self.shape, self.packing, removed.len());
-        let words = self.words.as_mut_slice();
-        match &packing {
-            Packing::Narrow(buckets) => take_all(shape, buckets, words, keys, hash, removed),
-            Packing::NarrowSorted(buckets) => take_all(shape, buckets, words, keys, hash, removed),
-            Packing::Wide(buckets) => take_all(shape, buckets, words, keys, hash, removed),
-            Packing::WideSorted(buckets) => take_all(shape, buckets, words, keys, hash, removed),
-        }
-        let taken = removed[start..].iter().filter(|removed| removed.is_removed()).count();
-        self.used = self.used.saturating_sub(taken as u64);
-    }
-
     #[inline(always)]
     fn table(&mut self) -> Table<'_> {
         let Self { words, shape, packing, used, steps, .. } = self;
-        let (words, counts) = (words.as_mut_slice(), Counts::default());
-        Table { words, shape: *shape, packing: *packing, used: *used, steps, counts }
+        let (words, changes) = (words.as_mut_slice(), Changes::default());
+        Table { words, shape: *shape, packing: *packing, used: *used, steps, changes }
     }
 
     #[inline]
-    fn counted(&mut self, Counts { inserted, evictions }: Counts) {
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(inserted));
+    fn apply(&mut self, Changes { inserted, evictions }: Changes) {
         self.used += inserted;
         self.evictions = self.evictions.saturating_add(evictions);
     }
 
     #[cold]
-    fn full(&self, refused: Refused, inserted: u64) -> Full {
+    fn full(&self, refused: Refused) -> Full {
         let (capacity, slots) = (self.size.capacity, self.slots());
         let limit = match refused {
             Refused::Copies => Limit::Copies { most: MOST_COPIES },
             Refused::Repeats => Limit::Repeats { most: MOST_COPIES, used: slots.used, slots: slots.slots },
             Refused::NoWay => Limit::Slots { capacity, used: slots.used, slots: slots.slots },
         };
-        Full { limit, inserted }
+        Full { limit, inserted: 0 }
     }
 
-    /// Forgets all keys.
-    pub fn clear(&mut self) {
-        self.words.as_mut_slice().fill(0);
-        (self.inserted, self.used, self.evictions) = (Some(0), 0, 0);
-    }
-
-    /// Bits of all buckets together.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.size.bits()
-    }
-
-    /// Bytes of memory, everything included.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> u64 {
-        (size_of::<Self>() + self.words.len() * 8 + self.steps.capacity() * 8) as u64
-    }
-
-    /// Bits per fingerprint.
-    #[must_use]
-    pub fn fingerprint_bits(&self) -> u32 {
-        self.size.width
-    }
-
-    /// Whether its buckets are semi-sorted.
-    #[must_use]
-    pub fn layout(&self) -> Layout {
-        self.size.layout
-    }
-
-    /// The number of different keys it was made for. More may fit; [`insert`](Cuckoo::insert) tells.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
-        self.size.capacity
-    }
-
-    /// How many slots there are and are taken, and how often a fingerprint was moved.
-    #[must_use]
-    pub fn slots(&self) -> Slots {
+    fn slots(&self) -> Slots {
         let slots = self.size.buckets * u64::from(SLOTS);
         Slots { slots, used: self.used, evictions: Some(self.evictions) }
-    }
-
-    /// The fingerprint of a key and the two buckets that it may be in.
-    ///
-    /// ```
-    /// let mut online = mayhap::Cuckoo::new(100, 0.01)?;
-    /// online.insert("alice")?;
-    /// let (fingerprint, buckets) = online.place("alice");
-    /// let held = buckets.map(|bucket| online.bucket(bucket).is_some_and(|slots| slots.contains(&fingerprint)));
-    /// assert!(held[0] || held[1]);
-    /// # Ok::<(), mayhap::Error>(())
-    /// ```
-    #[must_use]
-    pub fn place(&self, key: impl Key) -> (u32, [u64; 2]) {
-        let Place { first, second, fingerprint } = self.shape.place(self.hashing.half_of(key));
-        (fingerprint, [first, second])
-    }
-
-    /// The number of buckets.
-    #[must_use]
-    pub fn buckets(&self) -> u64 {
-        self.size.buckets
-    }
-
-    /// The fingerprints in a bucket, 0 for an empty slot; `None` behind the last bucket.
-    #[must_use]
-    pub fn bucket(&self, bucket: u64) -> Option<[u32; SLOTS as usize]> {
-        (bucket < self.size.buckets).then(|| self.slots_of(bucket))
-    }
-
-    /// The buckets, as `docs/format.md` has them.
-    #[must_use]
-    pub fn words(&self) -> &[u64] {
-        self.words.as_slice()
-    }
-
-    /// How keys are hashed.
-    #[must_use]
-    pub fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    /// How many keys went in, repeats included and also those that were removed since. `None` after a merge.
-    #[must_use]
-    pub fn inserted(&self) -> Option<u64> {
-        self.inserted
-    }
-
-    /// The false-positive rate of the filter as it is: of a small one from its fingerprints, of a large one from how many there
-    /// are.
-    #[must_use]
-    pub fn fpr(&self) -> f64 {
-        if self.size.buckets > LOOKED_AT_BUCKETS {
-            return rate(self.size.width, self.size.buckets, self.used);
-        }
-        // A key is admitted if its fingerprint is in one of its buckets, each of which may be its first.
-        let mut admitted = Vec::new();
-        for bucket in 0..self.size.buckets {
-            for fingerprint in self.slots_of(bucket).into_iter().filter(|&fingerprint| fingerprint > 0) {
-                admitted.push((bucket, fingerprint));
-                admitted.push((self.shape.other(bucket, fingerprint), fingerprint));
-            }
-        }
-        admitted.sort_unstable();
-        admitted.dedup();
-        admitted.len() as f64 / (self.size.buckets as f64 * self.shape.fingerprints as f64)
-    }
-
-    /// The false-positive rate with as many keys as it was made for.
-    #[must_use]
-    pub fn fpr_at_capacity(&self) -> f64 {
-        self.size.fpr
-    }
-
-    /// Whether `other` can be merged with this one, if there is room. Layouts may differ.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference.
-    pub fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        let (ours, theirs) = (&self.size, &other.size);
-        if ours.width != theirs.width {
-            return Err(Mismatch::Fingerprints { ours: ours.width, theirs: theirs.width });
-        }
-        if ours.buckets != theirs.buckets {
-            return Err(Mismatch::Buckets { ours: ours.buckets, theirs: theirs.buckets });
-        }
-        self.hashing.must_equal(&other.hashing)
-    }
-
-    /// Union: afterwards this filter holds every key of both, as often as both together had it. Nobody's keys are needed:
-    /// their fingerprints are inserted.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference, or [`Mismatch::Full`] says that there is no room; then nothing has
-    /// changed.
-    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.must_match(other)?;
-        if self.used.saturating_add(other.used) > self.slots().slots {
-            return Err(Mismatch::Full(self.full(Refused::NoWay, 0)));
-        }
-        // A copy, which becomes the filter when all have found room.
-        let ours = self.words.as_slice();
-        let mut words =
-            Words::zeroed(ours.len() as u64).map_err(|no| Mismatch::Memory { bytes: no.bytes })?;
-        words.as_mut_slice().copy_from_slice(ours);
-        let mut steps = Vec::new();
-        let mut table = Table {
-            words: words.as_mut_slice(),
-            shape: self.shape,
-            packing: self.packing,
-            used: self.used,
-            steps: &mut steps,
-            counts: Counts::default(),
-        };
-        for bucket in 0..other.size.buckets {
-            for fingerprint in other.slots_of(bucket).into_iter().filter(|&fingerprint| fingerprint != 0) {
-                let place = self.shape.around(bucket, fingerprint);
-                table.put_packed(place).map_err(|refused| Mismatch::Full(self.full(refused, 0)))?;
-            }
-        }
-        let counts = table.counts;
-        self.words = words;
-        self.counted(counts);
-        self.inserted = None;
-        self.size.capacity = self.size.capacity.max(other.size.capacity);
-        self.size.fpr = rate(self.size.width, self.size.buckets, self.size.capacity);
-        Ok(())
     }
 
     /// The fingerprints in a bucket that there is; 0 is an empty slot.
@@ -686,33 +319,90 @@ impl Cuckoo {
         let taken = |bucket| self.slots_of(bucket).iter().filter(|&&slot| slot != 0).count() as u64;
         (0..self.size.buckets).map(taken).sum()
     }
+}
 
-    /// The filter as it stands in a file.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        family::encode(self, Summing::Payload).to_vec()
+impl Kernel for Fingerprints {
+    type Hash = u64;
+
+    const GUARANTEE: Guarantee = Guarantee::NoFalseNegativesIfDeletesValid;
+
+    #[inline]
+    fn contains(&self, half: u64) -> bool {
+        let place = self.shape.place(half);
+        match &self.packing {
+            Packing::Narrow(buckets) => is_at(buckets, self.words.as_slice(), place),
+            _ => self.has_otherwise(place),
+        }
     }
 
-    /// A filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, None, &FAMILY, Self::decode)
+    #[inline(always)]
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [u64]), hits: &mut [bool]) {
+        let words = self.words.as_slice();
+        match &self.packing {
+            Packing::Narrow(buckets) => ask_all(self.shape, buckets, words, keys, hash, hits),
+            Packing::NarrowSorted(buckets) => ask_all(self.shape, buckets, words, keys, hash, hits),
+            Packing::Wide(buckets) => ask_all(self.shape, buckets, words, keys, hash, hits),
+            Packing::WideSorted(buckets) => ask_all(self.shape, buckets, words, keys, hash, hits),
+        }
     }
 
-    /// A keyed filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
-    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
+    fn plan(&self) -> Plan {
+        self.size.plan()
     }
 
-    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+    fn fill(&self) -> f64 {
+        self.slots().load()
+    }
+
+    /// Of a small filter from its fingerprints, of a large one from how many there are.
+    fn rate(&self) -> Rate {
+        if self.size.buckets > LOOKED_AT_BUCKETS {
+            return Rate::computed(rate(self.size.width, self.size.buckets, self.used));
+        }
+        // A key is admitted if its fingerprint is in one of its buckets, each of which may be its first.
+        let mut admitted = Vec::new();
+        for bucket in 0..self.size.buckets {
+            for fingerprint in self.slots_of(bucket).into_iter().filter(|&fingerprint| fingerprint > 0) {
+                admitted.push((bucket, fingerprint));
+                admitted.push((self.shape.other(bucket, fingerprint), fingerprint));
+            }
+        }
+        admitted.sort_unstable();
+        admitted.dedup();
+        let keys = self.size.buckets as f64 * self.shape.fingerprints as f64;
+        Rate::computed(admitted.len() as f64 / keys)
+    }
+
+    fn estimated_len(&self) -> f64 {
+        self.used as f64
+    }
+
+    fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+        let (ours, theirs) = (&self.size, &other.size);
+        if ours.width != theirs.width {
+            return Err(Mismatch::Fingerprints { ours: ours.width, theirs: theirs.width });
+        }
+        if ours.buckets != theirs.buckets {
+            return Err(Mismatch::Buckets { ours: ours.buckets, theirs: theirs.buckets });
+        }
+        Ok(())
+    }
+
+    fn holds_the_same(&self, other: &Self) -> bool {
+        self.size.layout == other.size.layout && self.words == other.words
+    }
+
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        let CuckooSize { capacity, buckets, width, layout, fpr_asked, .. } = self.size;
+        out.probing(Probing::Cuckoo);
+        out.ones(self.used);
+        out.params().u64(buckets).u32(width).u32(bucket_bits(width, layout == Layout::Compact));
+        out.params().u64(capacity).f64(fpr_asked).u64(self.evictions);
+        out.words(&self.words);
+    }
+
+    fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(&[Probing::Cuckoo])?;
-        header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
         let buckets = fields.u64("buckets")?;
         let width = fields.u32("bits of a fingerprint")?;
@@ -736,36 +426,269 @@ impl Cuckoo {
         let fpr = rate(width, buckets, capacity);
         let size = CuckooSize { capacity, buckets, width, layout, fpr_asked, fpr };
         let (filled, tail) = (words_for(size.bits()), Packing::new(&size).tail());
-        let (expected, found) = ((filled + tail) * 8, header.payload.length);
-        if expected != found {
-            return Err(DecodeError::Length { field: "payload", expected, found });
-        }
-        let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload)
-            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
+        let words = shell::take_words(frame, (filled + tail) * 8)?;
         let behind = size.bits() % 64;
         let (slots, tail) = words.as_slice().split_at(index(filled));
         let last = slots.last().filter(|_| behind > 0).map_or(0, |last| last >> behind);
         if last != 0 || tail.iter().any(|&word| word != 0) {
             return Err(DecodeError::Padding { field: "end of the payload" });
         }
-        let mut cuckoo = Self::from_parts(words, size, hashing, frame.header.inserted, 0);
-        cuckoo.evictions = evictions;
-        // Looked at only when the whole payload is read anyway, so that a large file opens by its header. What no writer
-        // gives may then be answered wrongly, and does no harm.
-        if frame.verified && !cuckoo.is_written() {
+        let mut kernel = Self { evictions, ..Self::of(words, size) };
+        // Checked only if the whole payload is read anyway, so that a large file opens by its header. A bucket that no writer
+        // gives can then cause wrong answers, but nothing worse.
+        if frame.verified && !kernel.is_written() {
             return Err(DecodeError::Payload { problem: "a bucket that no writer gives" });
         }
-        cuckoo.used = match frame.header.ones {
-            Some(found)
-                if found > cuckoo.slots().slots || (frame.verified && found != cuckoo.counted_slots()) =>
-            {
-                return Err(DecodeError::Value { field: "occupied slots", found });
+        let used = shell::occupied(frame, "occupied slots", kernel.slots().slots, || kernel.counted_slots())?;
+        kernel.used = used.unwrap_or_else(|| kernel.counted_slots());
+        Ok(kernel)
+    }
+
+    fn take_paths(&mut self, paths: Paths) {
+        self.shape.paths = paths;
+    }
+
+    fn layout(&self) -> Option<Layout> {
+        Some(self.size.layout)
+    }
+
+    fn slots(&self) -> Option<Slots> {
+        Some(self.slots())
+    }
+}
+
+impl Empty for Fingerprints {
+    fn empty(spec: &Spec) -> Result<Self, SpecError> {
+        Self::of_size(spec.cuckoo()?)
+    }
+
+    fn clear(&mut self) {
+        self.words.as_mut_slice().fill(0);
+        (self.used, self.evictions) = (0, 0);
+    }
+}
+
+impl Inserts for Fingerprints {
+    type Error = Full;
+
+    #[inline]
+    fn insert(&mut self, half: u64) -> Result<Insertion, Full> {
+        let place = self.shape.place(half);
+        if let Packing::Narrow(buckets) = &self.packing
+            && let Some(insertion) = push(buckets, self.words.as_mut_slice(), place)
+        {
+            self.used += 1;
+            return Ok(insertion);
+        }
+        self.insert_otherwise(place)
+    }
+
+    #[inline(always)]
+    fn insert_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [u64]),
+        mut told: impl FnMut(Insertion),
+    ) -> Result<(), Full> {
+        let mut table = self.table();
+        let mut refused = None;
+        for keys in keys.chunks(STRETCH) {
+            refused = match table.packing {
+                Packing::Narrow(buckets) => table.put_all(&buckets, keys, &hash, &mut told),
+                Packing::NarrowSorted(buckets) => table.put_all(&buckets, keys, &hash, &mut told),
+                Packing::Wide(buckets) => table.put_all(&buckets, keys, &hash, &mut told),
+                Packing::WideSorted(buckets) => table.put_all(&buckets, keys, &hash, &mut told),
+            };
+            if refused.is_some() {
+                break;
             }
-            Some(used) => used,
-            None => cuckoo.counted_slots(),
+        }
+        let changes = table.changes;
+        self.apply(changes);
+        refused.map_or(Ok(()), |refused| Err(self.full(refused)))
+    }
+}
+
+impl Removes for Fingerprints {
+    #[inline]
+    fn remove(&mut self, half: u64) -> Removal {
+        let place = self.shape.place(half);
+        let taken = match &self.packing {
+            Packing::Narrow(buckets) => take_from(buckets, self.words.as_mut_slice(), place),
+            _ => self.take_otherwise(place),
         };
-        Ok(cuckoo)
+        self.used = self.used.saturating_sub(taken.into());
+        Removal::removed_if(taken)
+    }
+
+    #[inline(always)]
+    fn remove_each<T>(&mut self, keys: &[T], hash: impl Fn(&[T], &mut [u64]), outcomes: &mut Vec<Removal>) {
+        let (shape, packing, start) = (self.shape, self.packing, outcomes.len());
+        let words = self.words.as_mut_slice();
+        match &packing {
+            Packing::Narrow(buckets) => take_all(shape, buckets, words, keys, hash, outcomes),
+            Packing::NarrowSorted(buckets) => take_all(shape, buckets, words, keys, hash, outcomes),
+            Packing::Wide(buckets) => take_all(shape, buckets, words, keys, hash, outcomes),
+            Packing::WideSorted(buckets) => take_all(shape, buckets, words, keys, hash, outcomes),
+        }
+        let taken = outcomes[start..].iter().filter(|outcome| outcome.is_removed()).count();
+        self.used = self.used.saturating_sub(taken as u64);
+    }
+}
+
+impl Counts for Fingerprints {
+    fn count(&self, half: u64) -> u64 {
+        let (words, place) = (self.words.as_slice(), self.shape.place(half));
+        match &self.packing {
+            Packing::Narrow(buckets) => copies_at(buckets, words, place),
+            Packing::NarrowSorted(buckets) => copies_at(buckets, words, place),
+            Packing::Wide(buckets) => copies_at(buckets, words, place),
+            Packing::WideSorted(buckets) => copies_at(buckets, words, place),
+        }
+    }
+
+    #[inline(always)]
+    fn count_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [u64]), counts: &mut Vec<u64>) {
+        let words = self.words.as_slice();
+        match &self.packing {
+            Packing::Narrow(buckets) => count_all(self.shape, buckets, words, keys, hash, counts),
+            Packing::NarrowSorted(buckets) => count_all(self.shape, buckets, words, keys, hash, counts),
+            Packing::Wide(buckets) => count_all(self.shape, buckets, words, keys, hash, counts),
+            Packing::WideSorted(buckets) => count_all(self.shape, buckets, words, keys, hash, counts),
+        }
+    }
+}
+
+impl Merges for Fingerprints {
+    fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.must_match(other)?;
+        if self.used.saturating_add(other.used) > self.slots().slots {
+            return Err(Mismatch::Full(self.full(Refused::NoWay)));
+        }
+        // A copy, which replaces the filter's words once all fingerprints have found room.
+        let ours = self.words.as_slice();
+        let mut words =
+            Words::zeroed(ours.len() as u64).map_err(|no| Mismatch::Memory { bytes: no.bytes })?;
+        words.as_mut_slice().copy_from_slice(ours);
+        let mut steps = Vec::new();
+        let mut table = Table {
+            words: words.as_mut_slice(),
+            shape: self.shape,
+            packing: self.packing,
+            used: self.used,
+            steps: &mut steps,
+            changes: Changes::default(),
+        };
+        for bucket in 0..other.size.buckets {
+            for fingerprint in other.slots_of(bucket).into_iter().filter(|&fingerprint| fingerprint != 0) {
+                let place = self.shape.around(bucket, fingerprint);
+                table.put_packed(place).map_err(|refused| Mismatch::Full(self.full(refused)))?;
+            }
+        }
+        let changes = table.changes;
+        self.words = words;
+        self.apply(changes);
+        self.size.capacity = self.size.capacity.max(other.size.capacity);
+        self.size.fpr = rate(self.size.width, self.size.buckets, self.size.capacity);
+        Ok(())
+    }
+}
+
+impl Cuckoo {
+    /// An empty filter with `slots` slots, rounded up to two whole buckets, and fingerprints of 4 to 32 bits; in the layout
+    /// `compact` of 5 to 32. Its capacity is the number of keys that usually fit into the slots.
+    ///
+    /// # Errors
+    /// [`SpecError::Bits`] for no or too many slots, [`SpecError::Fingerprint`] for other lengths.
+    pub fn with_slots(slots: u64, fingerprint_bits: u32, layout: Layout) -> Result<Self, SpecError> {
+        if !cuckoo_widths(layout).contains(&fingerprint_bits) {
+            return Err(SpecError::Fingerprint { asked: fingerprint_bits });
+        }
+        let most = (MAX_BITS / u64::from(SLOTS * fingerprint_bits)).min(1 << (64 - fingerprint_bits));
+        let buckets = 2 * slots.div_ceil(2 * u64::from(SLOTS));
+        if !(2..=most).contains(&buckets) {
+            let asked =
+                buckets.saturating_mul(bucket_bits(fingerprint_bits, layout == Layout::Compact).into());
+            return Err(SpecError::Bits { asked, limit: MAX_BITS });
+        }
+        let capacity = math::cuckoo_capacity(buckets);
+        let fpr = rate(fingerprint_bits, buckets, capacity);
+        let size = CuckooSize { capacity, buckets, width: fingerprint_bits, layout, fpr_asked: fpr, fpr };
+        let kernel = Fingerprints::of_size(size)?;
+        Ok(Self(Shell { kernel, hashing: Hashing::default(), inserted: Some(0) }))
+    }
+
+    /// Removes all keys, and hashes those that are inserted from now on like this.
+    #[must_use]
+    pub fn rehashed(mut self, hashing: Hashing) -> Self {
+        self.clear();
+        self.0.hashing = hashing;
+        self
+    }
+
+    /// Bits of all buckets together.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.0.kernel.size.bits()
+    }
+
+    /// Bytes of memory, everything included.
+    #[must_use]
+    pub fn size_in_bytes(&self) -> u64 {
+        let Fingerprints { words, steps, .. } = &self.0.kernel;
+        (size_of::<Self>() + words.len() * 8 + steps.capacity() * 8) as u64
+    }
+
+    /// Bits per fingerprint.
+    #[must_use]
+    pub fn fingerprint_bits(&self) -> u32 {
+        self.0.kernel.size.width
+    }
+
+    /// Whether its buckets are semi-sorted.
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        self.0.kernel.size.layout
+    }
+
+    /// The number of slots and of occupied slots, and how often a fingerprint was moved.
+    #[must_use]
+    pub fn slots(&self) -> Slots {
+        self.0.kernel.slots()
+    }
+
+    /// The fingerprint of a key and the two buckets that it may be in.
+    ///
+    /// ```
+    /// let mut online = mayhap::Cuckoo::new(100, 0.01)?;
+    /// online.insert("alice")?;
+    /// let (fingerprint, buckets) = online.place("alice");
+    /// let held = buckets.map(|bucket| online.bucket(bucket).is_some_and(|slots| slots.contains(&fingerprint)));
+    /// assert!(held[0] || held[1]);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    #[must_use]
+    pub fn place(&self, key: impl Key) -> (u32, [u64; 2]) {
+        let Place { first, second, fingerprint } = self.0.kernel.shape.place(self.hashing().half_of(key));
+        (fingerprint, [first, second])
+    }
+
+    /// The number of buckets.
+    #[must_use]
+    pub fn buckets(&self) -> u64 {
+        self.0.kernel.size.buckets
+    }
+
+    /// The fingerprints in a bucket, 0 for an empty slot; `None` behind the last bucket.
+    #[must_use]
+    pub fn bucket(&self, bucket: u64) -> Option<[u32; SLOTS as usize]> {
+        (bucket < self.buckets()).then(|| self.0.kernel.slots_of(bucket))
+    }
+
+    /// The buckets, as `docs/format.md` has them.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        self.0.kernel.words.as_slice()
     }
 }
 
@@ -846,13 +769,6 @@ fn in_flight<S: AsRef<[u64]> + ?Sized, L: Lanes, const SORTED: bool, K>(
     batch::pipeline(state, keys, place, far, prefetch, act);
 }
 
-/// The halves that matter, of keys that are hashed already.
-fn first_halves(digests: &[Digest], halves: &mut [u64]) {
-    for (half, digest) in halves.iter_mut().zip(digests) {
-        *half = digest.a;
-    }
-}
-
 #[inline(always)]
 fn ask_all<L: Lanes, const SORTED: bool, K>(
     shape: Shape,
@@ -860,13 +776,10 @@ fn ask_all<L: Lanes, const SORTED: bool, K>(
     mut words: &[u64],
     keys: &[K],
     hash: impl Fn(&[K], &mut [u64]),
-    hits: &mut Vec<bool>,
+    mut hits: &mut [bool],
 ) {
-    let start = hits.len();
-    hits.resize(start + keys.len(), false);
-    let mut left = &mut hits[start..];
     in_flight(&mut words, shape, buckets, keys, hash, |words, places| {
-        let hits = left.split_off_mut(..places.len()).expect("one answer per key");
+        let hits = hits.split_off_mut(..places.len()).expect("one answer per key");
         for (hit, &place) in hits.iter_mut().zip(places) {
             *hit = is_at(buckets, words, place);
         }
@@ -893,6 +806,20 @@ fn take_all<L: Lanes, const SORTED: bool, K>(
     });
 }
 
+#[inline(always)]
+fn count_all<L: Lanes, const SORTED: bool, K>(
+    shape: Shape,
+    buckets: &Buckets<L, SORTED>,
+    mut words: &[u64],
+    keys: &[K],
+    hash: impl Fn(&[K], &mut [u64]),
+    counts: &mut Vec<u64>,
+) {
+    in_flight(&mut words, shape, buckets, keys, hash, |words, places| {
+        counts.extend(places.iter().map(|&place| copies_at(buckets, words, place)));
+    });
+}
+
 /// Why a fingerprint was not taken in.
 #[derive(Clone, Copy, Debug)]
 enum Refused {
@@ -905,9 +832,9 @@ enum Refused {
     NoWay,
 }
 
-/// What inserts have changed.
+/// What inserts changed.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counts {
+struct Changes {
     inserted: u64,
     evictions: u64,
 }
@@ -932,7 +859,7 @@ struct Table<'a> {
     /// Slots that were taken before.
     used: u64,
     steps: &'a mut Vec<u64>,
-    counts: Counts,
+    changes: Changes,
 }
 
 impl AsRef<[u64]> for Table<'_> {
@@ -954,7 +881,7 @@ impl Table<'_> {
             Some(insertion) => insertion,
             None => self.make_room(buckets, place)?,
         };
-        self.counts.inserted += 1;
+        self.changes.inserted += 1;
         Ok(insertion)
     }
 
@@ -968,7 +895,7 @@ impl Table<'_> {
     }
 
     fn is_crowded(&self) -> bool {
-        self.used + self.counts.inserted > 3 * self.shape.buckets
+        self.used + self.changes.inserted > 3 * self.shape.buckets
     }
 
     /// Many keys in order, until one is refused.
@@ -1024,7 +951,7 @@ impl Table<'_> {
             let lanes = free.map_or(buckets.with(lanes, moved), |slot| buckets.replaced(lanes, slot, moved));
             buckets.store(self.words, self.steps[step], lanes);
             let Some((before, slot)) = way else { return Ok(Insertion::new_if(!known)) };
-            self.counts.evictions += 1;
+            self.changes.evictions += 1;
             (step, free) = (before, Some(slot));
         }
     }
@@ -1036,7 +963,7 @@ impl Table<'_> {
         if copies_at(buckets, self.words, place) == MOST_COPIES {
             return Refused::Copies;
         }
-        let (used, slots) = (self.used + self.counts.inserted, self.shape.buckets * u64::from(SLOTS));
+        let (used, slots) = (self.used + self.changes.inserted, self.shape.buckets * u64::from(SLOTS));
         let repeats = |&bucket: &u64| {
             let [a, b, c, d] = buckets.slots(buckets.load(self.words, bucket));
             a == b || a == c || a == d || b == c || b == d || c == d
@@ -1095,120 +1022,6 @@ impl Table<'_> {
             self.others(buckets, place.first);
             self.others(buckets, place.second);
         }
-    }
-}
-
-impl Filter for Cuckoo {
-    fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.has(digest.a)
-    }
-
-    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        self.ask(digests, first_halves, hits);
-    }
-}
-
-impl Insert for Cuckoo {
-    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        self.put(digest.a)
-    }
-
-    fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
-        self.fill(digests, first_halves, |outcome| outcomes.push(outcome))
-    }
-}
-
-impl Remove for Cuckoo {
-    fn remove_digest(&mut self, digest: Digest) -> Removal {
-        Removal::removed_if(self.take(digest.a))
-    }
-
-    fn remove_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Removal>) {
-        self.drop_all(digests, first_halves, outcomes);
-    }
-}
-
-impl Count for Cuckoo {
-    fn count_digest(&self, digest: Digest) -> u64 {
-        self.copies(digest.a)
-    }
-}
-
-impl Merge for Cuckoo {
-    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        self.merge(family::same_type(self, other)?)
-    }
-}
-
-impl AnyFilter for Cuckoo {
-    fn family(&self) -> &'static Family {
-        &FAMILY
-    }
-
-    #[cfg(feature = "internals")]
-    fn set_paths(&mut self, paths: Paths) {
-        self.shape.paths = paths;
-    }
-
-    fn layout(&self) -> Option<Layout> {
-        Some(self.layout())
-    }
-
-    fn slots(&self) -> Option<Slots> {
-        Some(self.slots())
-    }
-
-    fn report(&self) -> Report {
-        Report {
-            capacity: self.size.capacity,
-            inserted: self.inserted,
-            estimated_len: Some(self.used as f64),
-            bits: self.bits(),
-            probes: None,
-            fill: self.slots().load(),
-            fpr_asked: self.size.fpr_asked,
-            fpr_now: self.fpr(),
-            fpr_interval: None,
-            fpr_at_capacity: self.size.fpr,
-            guarantee: Guarantee::NoFalseNegativesIfDeletesValid,
-        }
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        let CuckooSize { capacity, buckets, width, layout, fpr_asked, .. } = self.size;
-        out.probing(Probing::Cuckoo);
-        out.counts(self.inserted, self.used);
-        out.params().u64(buckets).u32(width).u32(bucket_bits(width, layout == Layout::Compact));
-        out.params().u64(capacity).f64(fpr_asked).u64(self.evictions);
-        out.words(&self.words);
-    }
-
-    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_each(keys, hits);
-    }
-
-    fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
-        let hashing = self.hashing;
-        let hash = |keys: &[&[u8]], halves: &mut [u64]| Key::halves(keys, &hashing, halves);
-        Ok(self.fill(keys, hash, |outcome| outcomes.push(outcome))?)
-    }
-
-    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
-        Some(self)
-    }
-    fn as_remove(&mut self) -> Option<&mut dyn Remove> {
-        Some(self)
-    }
-    fn as_count(&self) -> Option<&dyn Count> {
-        Some(self)
-    }
-    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
-        Some(self)
     }
 }
 
@@ -1287,14 +1100,13 @@ mod tests {
     #[test]
     fn a_search_moves_fingerprints_along_the_shortest_way() {
         // Four buckets of 8 bits. The fingerprints are chosen by their other bucket.
-        let size = Cuckoo::with_slots(16, 8, Layout::Fastest).unwrap().size;
-        let shape = Shape::new(&size);
+        let mut cuckoo = Cuckoo::with_slots(16, 8, Layout::Fastest).unwrap().0.kernel;
+        let shape = cuckoo.shape;
         let to = |from: u64, bucket: u64, nth: usize| {
             (1..256).filter(|&fingerprint| shape.other(from, fingerprint) == bucket).nth(nth).unwrap()
         };
-        let mut cuckoo = Cuckoo::with_slots(16, 8, Layout::Fastest).unwrap();
         let buckets = Buckets::<u64, false>::new(8);
-        let fill = |cuckoo: &mut Cuckoo, bucket: u64, slots: &[u32]| {
+        let fill = |cuckoo: &mut Fingerprints, bucket: u64, slots: &[u32]| {
             for &fingerprint in slots {
                 let lanes = buckets.load(cuckoo.words.as_slice(), bucket);
                 buckets.store(cuckoo.words.as_mut_slice(), bucket, buckets.with(lanes, fingerprint));
@@ -1313,8 +1125,8 @@ mod tests {
         assert_eq!((place.first, place.second), (0, 1));
         let mut table = cuckoo.table();
         assert!(matches!(table.put(&buckets, place), Ok(Insertion::Perhaps)));
-        let counts = table.counts;
-        assert_eq!((counts.inserted, counts.evictions), (1, 2));
+        let changes = table.changes;
+        assert_eq!((changes.inserted, changes.evictions), (1, 2));
         let sorted = |bucket| {
             let mut slots = cuckoo.slots_of(bucket);
             slots.sort_unstable();
