@@ -390,6 +390,17 @@ impl<K: Inserts> Shell<K> {
         outcome.map_err(|full| Full { inserted: done, ..full.into() })
     }
 
+    /// Inserts keys and appends one outcome each. Says how many are in where there is no room for more.
+    #[inline(always)]
+    pub(crate) fn insert_each<T: Key>(
+        &mut self,
+        keys: &[T],
+        outcomes: &mut Vec<Insertion>,
+    ) -> Result<(), Full> {
+        let hashing = self.hashing;
+        self.append_outcomes(keys, |keys, hashes| K::Hash::of_each(keys, &hashing, hashes), outcomes)
+    }
+
     /// Inserts keys that are hashed already, of which nobody wants to know whether they are new.
     pub(crate) fn insert_digests(&mut self, digests: &[Digest])
     where
@@ -401,9 +412,19 @@ impl<K: Inserts> Shell<K> {
 
     /// The loop behind the run-time face.
     fn insert_hashes(&mut self, hashes: &[K::Hash], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
+        self.append_outcomes(hashes, copy, outcomes)
+    }
+
+    #[inline(always)]
+    fn append_outcomes<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [K::Hash]),
+        outcomes: &mut Vec<Insertion>,
+    ) -> Result<(), Full> {
         let before = outcomes.len();
-        outcomes.reserve(hashes.len());
-        let outcome = self.kernel.insert_each(hashes, copy, |outcome| outcomes.push(outcome));
+        outcomes.reserve(keys.len());
+        let outcome = self.kernel.insert_each(keys, hash, |outcome| outcomes.push(outcome));
         let done = (outcomes.len() - before) as u64;
         self.add_inserted(done);
         outcome.map_err(|full| Full { inserted: done, ..full.into() })

@@ -1656,6 +1656,10 @@ impl WindowedSize {
     pub const fn bits(&self) -> u64 {
         self.slice_bits.saturating_mul(self.slices() as u64)
     }
+    pub(crate) const fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, probes, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: Some(probes) }
+    }
 }
 
 impl From<OutOfMemory> for SpecError {

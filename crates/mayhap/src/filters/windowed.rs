@@ -46,48 +46,36 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::convert::Infallible;
 
-use crate::batch::{copy, pipeline};
-use crate::bits::{Bytes, Words};
-use crate::error::{DecodeError, Error, Full, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report, WindowReport};
-use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::batch::pipeline;
+use crate::bits::Words;
+use crate::error::{DecodeError, Mismatch, SpecError};
+use crate::family::{Cost, Family, Guarantee, Make, WindowReport};
+use crate::hash::{Digest, Hashing, Key};
 use crate::math::{self, MAX_PROBES, WINDOWED_GENERATIONS};
 use crate::narrow::index;
 use crate::paths::Paths;
 use crate::probing::{PHI, Probing, reduce};
+use crate::rates::Rate;
 use crate::raw::simd::prefetch;
 use crate::raw::simd::probes::is_far;
+use crate::shell::{self, Empty, Inserts, Kernel, Shell, filter};
 use crate::spec::{MAX_BITS, MAX_CAPACITY, Plan, Spec, WindowedSize};
-use crate::traits::{Filter, Insert, Insertion};
-use crate::wire::{Fields, Frame, Summing, Writer};
+use crate::traits::Insertion;
+use crate::wire::{Fields, Frame, Writer};
 
 /// The family `windowed`.
 pub static FAMILY: Family = Family {
     id: 16,
     name: "windowed",
     summary: "remembers the last n keys of an endless stream, forgets older ones",
-    can: Capabilities {
-        inserts: true,
-        removes: false,
-        counts: false,
-        labels: false,
-        merges: false,
-        intersects: false,
-        subtracts: false,
-        folds: false,
-        grows: false,
-        exact: false,
-    },
+    can: Windowed::CAN,
     probing: &[Probing::Sliced, Probing::SlicedSquares],
     cost: Cost { query: "O(k)", insert: "O(k) amortized", space: "2.2 to 3.8 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Windowed::from_spec(spec)?))),
     shared: None,
-    plan: |spec| {
-        let size = spec.windowed()?;
-        let WindowedSize { capacity, fpr_asked, fpr, probes, .. } = size;
-        Ok(Plan { capacity, fpr_asked, fpr, bits: size.bits(), probes: Some(probes) })
-    },
+    plan: |spec| Ok(spec.windowed()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Windowed::decode(frame, hashing)?)),
     // Slices are cleared: a writer that dies there has forgotten keys that the header still counts.
     in_place: false,
@@ -108,26 +96,6 @@ const OFFSETS: [u64; MAX_SLICES] = {
     }
     offsets
 };
-
-/// An age-partitioned Bloom filter.
-#[derive(Clone, Debug)]
-pub struct Windowed {
-    /// One slice behind the other.
-    words: Words,
-    size: WindowedSize,
-    hashing: Hashing,
-    paths: Paths,
-    /// Insert calls, repeats included; unknown after an interrupted update.
-    inserted: Option<u64>,
-    /// The place of the newest slice. The one before it in the ring is a generation older.
-    newest: u32,
-    /// Inserts since that slice was cleared.
-    young: u64,
-    /// Set bits of each slice, by its place.
-    ones: Vec<u64>,
-    /// From a digest to a position in each slice.
-    rule: Rule,
-}
 
 /// From a digest to a value in each slice, which is reduced to a position there.
 ///
@@ -166,145 +134,47 @@ impl Rule {
     }
 }
 
-/// Two filters are equal if they give the same answer to every key, now and after the same inserts.
-impl PartialEq for Windowed {
-    fn eq(&self, other: &Self) -> bool {
-        let rules = |size: &WindowedSize| (size.probes, size.generations, size.generation, size.slice_bits);
-        rules(&self.size) == rules(&other.size)
-            && (self.newest, self.young, self.rule) == (other.newest, other.young, other.rule)
-            && self.hashing.must_equal(&other.hashing).is_ok()
-            && self.words == other.words
+filter! {
+    /// An age-partitioned Bloom filter.
+    ///
+    /// Two filters are equal if they give the same answer to every key, now and after the same inserts.
+    ///
+    /// Its capacity is the number of keys that it remembers at least. The number of inserted keys includes those that are forgotten.
+    /// The rate at capacity is that at the end of a generation, when it is highest. The estimated number of keys is that of
+    /// the remembered ones; a key that was inserted in several generations may count several times.
+    Windowed(Slices) = FAMILY {
+        new,
+        specified,
+        /// It is the newest key now. The outcome says whether it is probably among the remembered keys.
+        inserts,
     }
 }
 
-impl Windowed {
-    /// An empty filter that remembers the last `capacity` keys at such a false-positive rate.
-    ///
-    /// # Errors
-    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
-    pub fn new(capacity: u64, fpr: f64) -> Result<Self, SpecError> {
-        Self::from_spec(&Spec::sized(capacity, fpr))
-    }
+/// The slices of an age-partitioned Bloom filter.
+#[derive(Clone, Debug)]
+pub(crate) struct Slices {
+    /// One slice behind the other.
+    words: Words,
+    size: WindowedSize,
+    paths: Paths,
+    /// The place of the newest slice. The one before it in the ring is a generation older.
+    newest: u32,
+    /// Inserts since that slice was cleared.
+    young: u64,
+    /// Set bits of each slice, by its place.
+    ones: Vec<u64>,
+    /// From a digest to a position in each slice.
+    rule: Rule,
+}
 
-    /// An empty filter of whatever was asked for.
-    ///
-    /// # Errors
-    /// As for [`new`](Windowed::new).
-    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        Ok(Self { paths: spec.paths, ..Self::of(spec.windowed()?, spec.hashed()?)? })
-    }
-
-    /// An empty filter that puts each key into `probes` slices and remembers so many generations of so many keys each:
-    /// the `k`, `l` and `g` of the paper.
-    ///
-    /// # Errors
-    /// As for [`new`](Windowed::new); and [`SpecError::Generations`] unless there are 1 to 3 for each slice of a key.
-    pub fn with_slices(probes: u32, generations: u32, generation: u64) -> Result<Self, SpecError> {
-        if !(1..=MAX_PROBES).contains(&probes) {
-            return Err(SpecError::Probes { asked: probes });
-        }
-        let limit = WINDOWED_GENERATIONS * probes;
-        if !(1..=limit).contains(&generations) {
-            return Err(SpecError::Generations { asked: generations, limit });
-        }
-        if !(1..=MAX_CAPACITY).contains(&generation) {
-            return Err(SpecError::Capacity { asked: generation, limit: MAX_CAPACITY });
-        }
-        let slice_bits = math::windowed_slice_bits(probes, generation);
-        let fpr = math::windowed_fpr(probes, generations, generation, slice_bits);
-        let capacity = generation * u64::from(generations);
-        let size =
-            WindowedSize { capacity, probes, generations, generation, slice_bits, fpr_asked: fpr, fpr };
-        if size.bits() > MAX_BITS {
-            return Err(SpecError::Bits { asked: size.bits(), limit: MAX_BITS });
-        }
-        Self::of(size, Hashing::default())
-    }
-
-    fn of(size: WindowedSize, hashing: Hashing) -> Result<Self, SpecError> {
+impl Slices {
+    fn of(size: WindowedSize, paths: Paths) -> Result<Self, SpecError> {
         let words = Words::zeroed(size.bits() / 64)?;
         let ones = alloc::vec![0; size.slices() as usize];
-        let rule = Rule::Squared;
-        let (newest, young, paths) = (0, 0, Paths::default());
-        Ok(Self { words, size, hashing, paths, inserted: Some(0), newest, young, ones, rule })
+        Ok(Self { words, size, paths, newest: 0, young: 0, ones, rule: Rule::Squared })
     }
 
-    /// Inserts a key, as the newest one, and says whether it is perhaps among those that are remembered.
-    #[inline]
-    pub fn insert(&mut self, key: impl Key) -> Insertion {
-        let digest = self.hashing.digest_of(key);
-        self.put(digest)
-    }
-
-    /// Whether a key is perhaps among those that are remembered. `false` is certain.
-    #[must_use]
-    #[inline]
-    pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_digest(self.hashing.digest_of(key))
-    }
-
-    /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
-        let hashing = self.hashing;
-        self.ask_all(keys, |keys, digests| K::digests(keys, &hashing, digests), hits);
-    }
-
-    /// Inserts many keys, several at a time in flight.
-    pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
-        let hashing = self.hashing;
-        self.put_all(keys, |keys, digests| K::digests(keys, &hashing, digests), |_| {});
-    }
-
-    /// Inserts many keys, several at a time in flight, and appends of each whether it was new: what drops the repeats of
-    /// a stream.
-    ///
-    /// ```
-    /// use mayhap::{Insertion::{New, Perhaps}, Windowed};
-    ///
-    /// let mut recent = Windowed::new(1000, 1e-6)?;
-    /// let mut outcomes = Vec::new();
-    /// recent.insert_and_tell(&["a", "b", "a"], &mut outcomes);
-    /// assert_eq!(outcomes, [New, New, Perhaps]);
-    /// # Ok::<(), mayhap::Error>(())
-    /// ```
-    pub fn insert_and_tell<K: Key>(&mut self, keys: &[K], outcomes: &mut Vec<Insertion>) {
-        let hashing = self.hashing;
-        outcomes.reserve(keys.len());
-        let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
-        self.put_all(keys, hash, |outcome| outcomes.push(outcome));
-    }
-
-    fn ask_all<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), hits: &mut Vec<bool>) {
-        hits.reserve(keys.len());
-        let mut filter = self;
-        pipeline(
-            &mut filter,
-            keys,
-            hash,
-            is_far(self.paths, self.words.as_slice()),
-            |filter, digest| filter.prefetch(digest, 0),
-            |filter, digests| hits.extend(digests.iter().map(|&digest| filter.contains_digest(digest))),
-        );
-    }
-
-    fn put_all<K>(
-        &mut self,
-        keys: &[K],
-        hash: impl Fn(&[K], &mut [Digest]),
-        mut told: impl FnMut(Insertion),
-    ) {
-        let far = is_far(self.paths, self.words.as_slice());
-        pipeline(
-            self,
-            keys,
-            hash,
-            far,
-            |filter: &Self, digest| filter.prefetch(digest, filter.size.probes),
-            |filter, digests| digests.iter().for_each(|&digest| told(filter.put(digest))),
-        );
-    }
-
-    /// Asks for the lines of the `newest` slices, and of those that a question for a missing key is likely to look at.
+    /// Prefetches the lines of the `newest` slices, and of those that a lookup of a missing key is likely to read.
     #[inline]
     fn prefetch(&self, digest: Digest, newest: u32) {
         let probes = self.size.probes;
@@ -337,27 +207,6 @@ impl Windowed {
         self.words.as_slice()[word] >> bit & 1 == 1
     }
 
-    #[inline]
-    fn put(&mut self, digest: Digest) -> Insertion {
-        if self.young >= self.size.generation {
-            self.age();
-        }
-        let found = self.contains_digest(digest);
-        for age in 0..self.size.probes {
-            let slice = self.slice(age);
-            let (word, bit) = self.place(digest, slice);
-            let word = &mut self.words.as_mut_slice()[word];
-            // A header that was not compared with its payload may have claimed them all.
-            let ones = &mut self.ones[slice as usize];
-            *ones = self.size.slice_bits.min(*ones + u64::from(*word >> bit & 1 == 0));
-            *word |= 1 << bit;
-        }
-        self.young += 1;
-        // A crafted file may claim any number of calls: they end at the top instead of going round.
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
-        Insertion::new_if(!found)
-    }
-
     /// A new generation: the oldest slice is cleared and becomes the newest.
     fn age(&mut self) {
         self.newest = (self.newest + 1) % self.size.slices();
@@ -368,108 +217,105 @@ impl Windowed {
         self.young = 0;
     }
 
-    /// Forgets all keys.
-    pub fn clear(&mut self) {
-        self.words.as_mut_slice().fill(0);
-        self.ones.fill(0);
-        (self.newest, self.young, self.inserted) = (0, 0, Some(0));
-    }
-
-    /// The number of keys that it remembers at least.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
-        self.size.capacity
-    }
-
-    /// The slices that each key is in.
-    #[must_use]
-    pub fn probes(&self) -> u32 {
-        self.size.probes
-    }
-
-    /// The bits of all slices.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.size.bits()
-    }
-
-    /// What it remembers, and in how many slices.
-    #[must_use]
-    pub fn window(&self) -> WindowReport {
+    fn remembered(&self) -> WindowReport {
         let (WindowedSize { generations, generation, .. }, slices) = (self.size, self.size.slices());
         let remembered = generation.saturating_mul(generations.into());
         WindowReport { remembered, forgotten: generation.saturating_mul(slices.into()), generation, slices }
     }
+}
 
-    /// How keys are hashed.
-    #[must_use]
-    pub fn hashing(&self) -> Hashing {
-        self.hashing
+impl Kernel for Slices {
+    type Hash = Digest;
+
+    const GUARANTEE: Guarantee = Guarantee::NoFalseNegativesInWindow;
+
+    /// Searches for `probes` slices in a row that have the key's bit. Each stretch is read from its older end, so that
+    /// a slice without the bit rules out all stretches that contain it: the next one begins behind it.
+    #[inline]
+    fn contains(&self, digest: Digest) -> bool {
+        let (probes, slices) = (self.size.probes, self.size.slices());
+        // The slices from `start` to before `known` have the bit.
+        let (mut start, mut known) = (0, 0);
+        while start + probes <= slices {
+            let end = start + probes;
+            let Some(missing) = (known..end).rev().find(|&age| !self.has(digest, age)) else { return true };
+            (start, known) = (missing + 1, end);
+        }
+        false
     }
 
-    /// How many keys went in, repeats included, and those that are forgotten too.
-    #[must_use]
-    pub fn inserted(&self) -> Option<u64> {
-        self.inserted
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Digest]), hits: &mut [bool]) {
+        let (mut slices, mut hits) = (self, hits.iter_mut());
+        pipeline(
+            &mut slices,
+            keys,
+            hash,
+            is_far(self.paths, self.words.as_slice()),
+            |slices, digest| slices.prefetch(digest, 0),
+            |slices, digests| {
+                digests.iter().zip(&mut hits).for_each(|(&digest, hit)| *hit = slices.contains(digest));
+            },
+        );
     }
 
-    /// How many different keys are probably remembered. Each stretch of `probes` generations is counted by the slice
-    /// that has the keys of all of them, so that a key that came in several counts several times.
-    #[must_use]
-    pub fn estimated_len(&self) -> f64 {
+    fn plan(&self) -> Plan {
+        self.size.plan()
+    }
+
+    fn fill(&self) -> f64 {
+        self.ones.iter().sum::<u64>() as f64 / self.size.bits() as f64
+    }
+
+    /// From the fills of its slices.
+    fn rate(&self) -> Rate {
+        let fill = |age| self.ones[self.slice(age) as usize] as f64 / self.size.slice_bits as f64;
+        Rate::computed(math::run_chance((0..self.size.slices()).map(fill), self.size.probes))
+    }
+
+    /// Each stretch of `probes` generations is counted by the slice that has the keys of all of them.
+    fn estimated_len(&self) -> f64 {
         let WindowedSize { probes, generations, slice_bits, .. } = self.size;
         let len = |age: u32| math::estimated_len(slice_bits, self.ones[self.slice(age) as usize], 1);
         // From the oldest on, so that the slices have no generation in common: the last of them is so young that it has
-        // fewer than the others.
+        // fewer keys than the others.
         (0..=generations).rev().step_by(probes as usize).map(len).sum()
     }
 
-    /// The share of the bits that are set.
-    #[must_use]
-    pub fn fill(&self) -> f64 {
-        self.ones.iter().sum::<u64>() as f64 / self.bits() as f64
+    fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+        let (ours, theirs) = (self.size.bits(), other.size.bits());
+        if ours != theirs {
+            return Err(Mismatch::Bits { ours, theirs });
+        }
+        let (ours, theirs) = (self.size.probes, other.size.probes);
+        if ours != theirs {
+            return Err(Mismatch::Probes { ours, theirs });
+        }
+        Ok(())
     }
 
-    /// The false-positive rate of the filter as it is, from the fills of its slices.
-    #[must_use]
-    pub fn fpr(&self) -> f64 {
-        let fill = |age| self.ones[self.slice(age) as usize] as f64 / self.size.slice_bits as f64;
-        math::run_chance((0..self.size.slices()).map(fill), self.size.probes)
+    fn holds_the_same(&self, other: &Self) -> bool {
+        (self.size.generations, self.size.generation) == (other.size.generations, other.size.generation)
+            && (self.newest, self.young, self.rule) == (other.newest, other.young, other.rule)
+            && self.words == other.words
     }
 
-    /// The false-positive rate at the end of a generation, when it is highest; of a filter that has aged.
-    #[must_use]
-    pub fn fpr_at_capacity(&self) -> f64 {
-        self.size.fpr
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        let WindowedSize { capacity, probes, generations, generation, slice_bits, fpr_asked, .. } = self.size;
+        out.probing(self.rule.probing());
+        out.ones(self.ones.iter().sum());
+        let params = out.params();
+        params.u64(slice_bits).u32(probes).u32(generations).u64(generation).u64(capacity).f64(fpr_asked);
+        params.u32(self.newest).u32(0).u64(self.young);
+        self.ones.iter().for_each(|&ones| {
+            params.u64(ones);
+        });
+        out.words(&self.words);
     }
 
-    /// The filter as it stands in a file.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        family::encode(self, Summing::Payload).to_vec()
-    }
-
-    /// A filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, None, &FAMILY, Self::decode)
-    }
-
-    /// A keyed filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
-    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
-    }
-
-    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+    fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
         let known = |rule: &Rule| rule.probing().id() == header.probing;
         let rule = Rule::ALL.into_iter().find(known).ok_or(DecodeError::Probing { found: header.probing })?;
-        header.must_be_hashed(hashing)?;
         let refused = |field, found| Err(DecodeError::Value { field, found });
         let mut fields = Fields::new(&header.params);
         let slice_bits = fields.u64("bits of a slice")?;
@@ -512,22 +358,17 @@ impl Windowed {
             ones.push(found);
         }
         fields.end("parameters", header.params.len())?;
-        let (expected, found) = (slice_bits / 8 * u64::from(slices), header.payload.length);
-        if expected != found {
-            return Err(DecodeError::Length { field: "payload", expected, found });
-        }
-        if let Some(found) = header.ones.filter(|&found| found != ones.iter().sum::<u64>()) {
+        let words = shell::take_words(frame, slice_bits / 8 * u64::from(slices))?;
+        let stored = frame.header.ones;
+        if let Some(found) = stored.filter(|&found| found != ones.iter().sum::<u64>()) {
             return refused("set bits", found);
         }
-        let (counted, inserted) = (header.ones.is_some(), header.inserted);
-        let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload)
-            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
-        // Counted only when the whole payload is read anyway, so that a large file opens by its header.
-        if frame.verified || !counted {
+        // Counted only if the whole payload is read anyway, so that a large file opens by its header.
+        if frame.verified || stored.is_none() {
             let count = |slice: &[u64]| slice.iter().map(|word| u64::from(word.count_ones())).sum();
             let true_ones: Vec<u64> = words.as_slice().chunks(index(slice_bits / 64)).map(count).collect();
-            if counted && let Some((&found, _)) = ones.iter().zip(&true_ones).find(|(found, is)| found != is)
+            if stored.is_some()
+                && let Some((&found, _)) = ones.iter().zip(&true_ones).find(|(found, is)| found != is)
             {
                 return refused("set bits of a slice", found);
             }
@@ -535,111 +376,137 @@ impl Windowed {
         }
         let fpr = math::windowed_fpr(probes, generations, generation, slice_bits);
         let size = WindowedSize { capacity, probes, generations, generation, slice_bits, fpr_asked, fpr };
-        let paths = Paths::default();
-        Ok(Self { words, size, hashing, paths, inserted, newest, young, ones, rule })
-    }
-}
-
-impl Filter for Windowed {
-    fn hashing(&self) -> Hashing {
-        self.hashing
+        Ok(Self { words, size, paths: Paths::default(), newest, young, ones, rule })
     }
 
-    /// Looks for `probes` slices in a row that have the key's bit. Each stretch is looked at from its older end, so that
-    /// a slice without the bit rules out all stretches that contain it: the next one begins behind it.
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        let (probes, slices) = (self.size.probes, self.size.slices());
-        // The slices from `start` to before `known` have the bit.
-        let (mut start, mut known) = (0, 0);
-        while start + probes <= slices {
-            let end = start + probes;
-            let Some(missing) = (known..end).rev().find(|&age| !self.has(digest, age)) else { return true };
-            (start, known) = (missing + 1, end);
-        }
-        false
-    }
-
-    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        self.ask_all(digests, copy, hits);
-    }
-}
-
-impl Insert for Windowed {
-    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        Ok(self.put(digest))
-    }
-
-    fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
-        outcomes.reserve(digests.len());
-        self.put_all(digests, copy, |outcome| outcomes.push(outcome));
-        Ok(())
-    }
-}
-
-impl AnyFilter for Windowed {
-    fn family(&self) -> &'static Family {
-        &FAMILY
-    }
-
-    #[cfg(feature = "internals")]
-    fn set_paths(&mut self, paths: Paths) {
+    fn take_paths(&mut self, paths: Paths) {
         self.paths = paths;
     }
 
-    fn report(&self) -> Report {
-        let estimated_len = self.estimated_len();
-        Report {
-            capacity: self.size.capacity,
-            inserted: self.inserted,
-            estimated_len: estimated_len.is_finite().then_some(estimated_len),
-            bits: self.bits(),
-            probes: Some(self.size.probes),
-            fill: self.fill(),
-            fpr_asked: self.size.fpr_asked,
-            fpr_now: self.fpr(),
-            fpr_interval: None,
-            fpr_at_capacity: self.size.fpr,
-            guarantee: Guarantee::NoFalseNegativesInWindow,
-        }
-    }
-
     fn window(&self) -> Option<WindowReport> {
-        Some(self.window())
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        let WindowedSize { capacity, probes, generations, generation, slice_bits, fpr_asked, .. } = self.size;
-        out.probing(self.rule.probing());
-        out.counts(self.inserted, self.ones.iter().sum());
-        let params = out.params();
-        params.u64(slice_bits).u32(probes).u32(generations).u64(generation).u64(capacity).f64(fpr_asked);
-        params.u32(self.newest).u32(0).u64(self.young);
-        self.ones.iter().for_each(|&ones| {
-            params.u64(ones);
-        });
-        out.words(&self.words);
-    }
-
-    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_each(keys, hits);
-    }
-
-    fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
-        self.insert_and_tell(keys, outcomes);
-        Ok(())
-    }
-
-    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
-        Some(self)
+        Some(self.remembered())
     }
 }
 
-impl<K: Key> Extend<K> for Windowed {
-    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        keys.into_iter().for_each(|key| {
-            self.insert(key);
-        });
+impl Empty for Slices {
+    fn empty(spec: &Spec) -> Result<Self, SpecError> {
+        Self::of(spec.windowed()?, spec.paths)
+    }
+
+    fn clear(&mut self) {
+        self.words.as_mut_slice().fill(0);
+        self.ones.fill(0);
+        (self.newest, self.young) = (0, 0);
+    }
+}
+
+impl Inserts for Slices {
+    type Error = Infallible;
+
+    #[inline]
+    fn insert(&mut self, digest: Digest) -> Result<Insertion, Infallible> {
+        if self.young >= self.size.generation {
+            self.age();
+        }
+        let found = self.contains(digest);
+        for age in 0..self.size.probes {
+            let slice = self.slice(age);
+            let (word, bit) = self.place(digest, slice);
+            let word = &mut self.words.as_mut_slice()[word];
+            // A header that was not compared with its payload may have claimed them all.
+            let ones = &mut self.ones[slice as usize];
+            *ones = self.size.slice_bits.min(*ones + u64::from(*word >> bit & 1 == 0));
+            *word |= 1 << bit;
+        }
+        self.young += 1;
+        Ok(Insertion::new_if(!found))
+    }
+
+    fn insert_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Digest]),
+        mut told: impl FnMut(Insertion),
+    ) -> Result<(), Infallible> {
+        let far = is_far(self.paths, self.words.as_slice());
+        pipeline(
+            self,
+            keys,
+            hash,
+            far,
+            |slices: &Self, digest| slices.prefetch(digest, slices.size.probes),
+            |slices, digests| {
+                for &digest in digests {
+                    let Ok(outcome) = slices.insert(digest);
+                    told(outcome);
+                }
+            },
+        );
+        Ok(())
+    }
+}
+
+impl Windowed {
+    /// An empty filter that puts each key into `probes` slices and remembers `generations` generations of `generation`
+    /// keys each: the `k`, `l` and `g` of the paper.
+    ///
+    /// # Errors
+    /// As for [`new`](Windowed::new); and [`SpecError::Generations`] unless there are 1 to 3 for each slice of a key.
+    pub fn with_slices(probes: u32, generations: u32, generation: u64) -> Result<Self, SpecError> {
+        if !(1..=MAX_PROBES).contains(&probes) {
+            return Err(SpecError::Probes { asked: probes });
+        }
+        let limit = WINDOWED_GENERATIONS * probes;
+        if !(1..=limit).contains(&generations) {
+            return Err(SpecError::Generations { asked: generations, limit });
+        }
+        if !(1..=MAX_CAPACITY).contains(&generation) {
+            return Err(SpecError::Capacity { asked: generation, limit: MAX_CAPACITY });
+        }
+        let slice_bits = math::windowed_slice_bits(probes, generation);
+        let fpr = math::windowed_fpr(probes, generations, generation, slice_bits);
+        let capacity = generation * u64::from(generations);
+        let size =
+            WindowedSize { capacity, probes, generations, generation, slice_bits, fpr_asked: fpr, fpr };
+        if size.bits() > MAX_BITS {
+            return Err(SpecError::Bits { asked: size.bits(), limit: MAX_BITS });
+        }
+        let kernel = Slices::of(size, Paths::default())?;
+        Ok(Self(Shell { kernel, hashing: Hashing::default(), inserted: Some(0) }))
+    }
+
+    /// Inserts many keys, several at a time in flight, and appends for each whether it was new: this removes the repeats of
+    /// a stream.
+    ///
+    /// ```
+    /// use mayhap::{Insertion::{New, Perhaps}, Windowed};
+    ///
+    /// let mut recent = Windowed::new(1000, 1e-6)?;
+    /// let mut outcomes = Vec::new();
+    /// recent.insert_and_tell(&["a", "b", "a"], &mut outcomes);
+    /// assert_eq!(outcomes, [New, New, Perhaps]);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    pub fn insert_and_tell<K: Key>(&mut self, keys: &[K], outcomes: &mut Vec<Insertion>) {
+        self.0.insert_each(keys, outcomes).expect("there is always room");
+    }
+
+    /// The slices that each key is in.
+    #[must_use]
+    pub fn probes(&self) -> u32 {
+        self.0.kernel.size.probes
+    }
+
+    /// The bits of all slices.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.0.kernel.size.bits()
+    }
+
+    /// What it remembers, and in how many slices.
+    #[must_use]
+    pub fn window(&self) -> WindowReport {
+        self.0.kernel.remembered()
     }
 }
 
@@ -648,29 +515,33 @@ mod tests {
     use super::*;
     use crate::probing::{Walk, positions};
 
+    fn sliced(probes: u32, generations: u32, generation: u64) -> Slices {
+        Windowed::with_slices(probes, generations, generation).unwrap().0.kernel
+    }
+
     /// One position in each slice, by the rule of all filters or from the squares of its values.
     #[test]
     fn a_slice_has_the_position_of_its_number() {
         for (probes, generations, generation) in [(1, 1, 1), (7, 5, 100), (64, 192, 3), (13, 20, 12_345)] {
-            let mut filter = Windowed::with_slices(probes, generations, generation).unwrap();
-            let slice_bits = filter.size.slice_bits;
-            let at = |filter: &Windowed, digest: Digest, slice: u32| {
-                let (word, bit) = filter.place(digest, slice);
+            let mut slices = sliced(probes, generations, generation);
+            let slice_bits = slices.size.slice_bits;
+            let at = |slices: &Slices, digest: Digest, slice: u32| {
+                let (word, bit) = slices.place(digest, slice);
                 word as u64 * 64 + bit - u64::from(slice) * slice_bits
             };
             for key in 0..100u64 {
                 let digest = Hashing::default().digest_of(key);
-                let slices = filter.size.slices();
-                filter.rule = Rule::Plain;
-                for (slice, position) in (0..slices).zip(positions(digest, slices, slice_bits)) {
-                    assert_eq!(at(&filter, digest, slice), position, "slice {slice} of {slices}");
+                let count = slices.size.slices();
+                slices.rule = Rule::Plain;
+                for (slice, position) in (0..count).zip(positions(digest, count, slice_bits)) {
+                    assert_eq!(at(&slices, digest, slice), position, "slice {slice} of {count}");
                 }
-                filter.rule = Rule::Squared;
+                slices.rule = Rule::Squared;
                 let mut walk = Walk::new(digest);
-                for slice in 0..slices {
+                for slice in 0..count {
                     let value = walk.next();
                     let position = reduce(value.wrapping_mul(value | 1), slice_bits);
-                    assert_eq!(at(&filter, digest, slice), position, "slice {slice} of {slices}");
+                    assert_eq!(at(&slices, digest, slice), position, "slice {slice} of {count}");
                 }
             }
         }
@@ -679,14 +550,14 @@ mod tests {
     /// Keys whose digests are near each other had their bits in the same places of all slices.
     #[test]
     fn neighbours_are_not_taken_for_each_other() {
-        let mut filter = Windowed::with_slices(18, 54, 15).unwrap();
+        let mut slices = sliced(18, 54, 15);
         let key = Digest { a: 0x0123_4567_89ab_cdef, b: 0xfedc_ba98_7654_3210 };
-        filter.put(key);
+        let Ok(_) = slices.insert(key);
         let near = (1..1000).map(|step: u64| Digest { a: key.a + (step << 30), b: key.b + step });
-        assert_eq!(near.clone().filter(|&digest| filter.contains_digest(digest)).count(), 0);
-        let mut old = Windowed { rule: Rule::Plain, ..Windowed::with_slices(18, 54, 15).unwrap() };
-        old.put(key);
-        assert!(near.filter(|&digest| old.contains_digest(digest)).count() > 900);
+        assert_eq!(near.clone().filter(|&digest| slices.contains(digest)).count(), 0);
+        let mut old = Slices { rule: Rule::Plain, ..sliced(18, 54, 15) };
+        let Ok(_) = old.insert(key);
+        assert!(near.filter(|&digest| old.contains(digest)).count() > 900);
     }
 
     /// The walk that skips answers like one that looks at every stretch.
@@ -696,9 +567,10 @@ mod tests {
         for key in 0..2000u64 {
             filter.insert(key);
             for asked in (key.saturating_sub(100)..key).chain(1 << 40..(1 << 40) + 20) {
-                let digest = filter.hashing.digest_of(asked);
-                let slow = (0..=8).any(|start| (start..start + 3).all(|age| filter.has(digest, age)));
-                assert_eq!(filter.contains_digest(digest), slow);
+                let digest = filter.hashing().digest_of(asked);
+                let slow =
+                    (0..=8).any(|start| (start..start + 3).all(|age| filter.0.kernel.has(digest, age)));
+                assert_eq!(filter.0.kernel.contains(digest), slow);
             }
         }
     }
