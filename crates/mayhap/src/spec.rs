@@ -985,6 +985,10 @@ impl DleftSize {
     pub const fn bits(&self) -> u64 {
         self.cells().saturating_mul((self.remainder_bits + self.counter_bits) as u64)
     }
+    pub(crate) const fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: Some(4) }
+    }
 }
 
 /// The bits of a spectral filter while no counter is above 15.

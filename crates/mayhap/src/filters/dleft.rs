@@ -55,54 +55,37 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::batch::{BATCH, copy, pipeline};
-use crate::bits::{BucketsMut, BucketsRef, Bytes, CountedBuckets, Words, words_for};
+use crate::batch::{BATCH, pipeline};
+use crate::bits::{BucketsMut, BucketsRef, CountedBuckets, words_for};
 use crate::cell_lanes::{CellShape, FourPlaces};
-use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
-use crate::family::{
-    self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report, Slots,
-};
-use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
+use crate::family::{Cost, CounterReport, Family, Guarantee, Make, Slots};
+use crate::hash::{Digest, Hashing};
 use crate::math;
 use crate::narrow::{index, small_len};
 use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
+use crate::rates::Rate;
+use crate::shell::{self, Counts, Empty, Inserts, Kernel, Merges, Removes, filter};
 use crate::spec::{DLEFT_COUNTER_BITS, DLEFT_REMAINDER_BITS, DleftSize, MAX_BITS, Plan, Spec};
-use crate::traits::{Count, Filter, Insert, Insertion, Merge, Removal, Remove};
-use crate::wire::{Fields, Frame, Summing, Verify, Writer};
+use crate::traits::{Insertion, Removal};
+use crate::wire::{Fields, Frame, Writer};
 
 /// The family `dleft`.
 pub static FAMILY: Family = Family {
     id: 8,
     name: "dleft",
     summary: "keys can leave: remainders in buckets, half the space of counting",
-    can: Capabilities {
-        inserts: true,
-        removes: true,
-        counts: true,
-        labels: false,
-        merges: true,
-        intersects: false,
-        subtracts: false,
-        folds: false,
-        grows: false,
-        exact: false,
-    },
+    can: Dleft::CAN,
     probing: &[Probing::Dleft],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "1.33 n (log2(1/p) + 6.6) and up" },
     make: Make::Empty(|spec| Ok(Box::new(Dleft::from_spec(spec)?))),
     shared: None,
-    plan,
+    plan: |spec| Ok(spec.dleft()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Dleft::decode(frame, hashing)?)),
     // An insert may fail, and a remove that is made twice lowers a counter twice.
     in_place: false,
 };
-
-fn plan(spec: &Spec) -> Result<Plan, SpecError> {
-    let size = spec.dleft()?;
-    let DleftSize { capacity, fpr_asked, fpr, .. } = size;
-    Ok(Plan { capacity, fpr_asked, fpr, bits: size.bits(), probes: Some(small_len(SUBTABLES)) })
-}
 
 /// Subtables: with four, six keys for eight cells leave no bucket too full.
 const SUBTABLES: usize = 4;
@@ -256,130 +239,50 @@ struct Change {
     saturated: bool,
 }
 
-/// A d-left counting Bloom filter.
+filter! {
+    /// A d-left counting Bloom filter.
+    ///
+    /// Two filters are equal if all of their cells are. The same keys inserted in another order may lie in other cells.
+    Dleft(Cells) = FAMILY {
+        /// Its counters have 2 bits.
+        new,
+        /// Counters have 2 to 8 bits, for keys that are inserted more than twice.
+        specified,
+        /// A key that is already in is counted once more. There is room for as many keys as the capacity.
+        inserts_until_full,
+        /// A key whose counter is saturated is [`Stuck`](Removal::Stuck): how often it is in is unknown.
+        ///
+        /// Do not remove a key that was never inserted: if it has the fingerprint of another key, that key is removed.
+        removes,
+        /// At least as often as it is, up to the largest value of a counter.
+        counts,
+        matches,
+        ///
+        /// Each key is in as often as in both together, as if all had been inserted here. If they do not fit, the error is
+        /// [`Mismatch::Full`](crate::Mismatch::Full).
+        merges,
+    }
+}
+
+/// The cells of a d-left counting Bloom filter.
 #[derive(Clone, Debug)]
-pub struct Dleft {
+pub(crate) struct Cells {
     cells: CountedBuckets,
     size: DleftSize,
-    hashing: Hashing,
     paths: Paths,
-    /// Insert calls; unknown after a merge.
-    inserted: Option<u64>,
     /// Cells that are not empty: fingerprints.
     occupied: u64,
     /// Cells whose counter is at its top.
     saturated: u64,
 }
 
-/// Two filters are equal if all of their cells are. Filters of the same keys that came in another order have them in
-/// other cells.
-impl PartialEq for Dleft {
-    fn eq(&self, other: &Self) -> bool {
-        self.must_match(other).is_ok() && self.cells == other.cells
-    }
-}
-
-impl Dleft {
-    /// An empty filter with counters of 2 bits for so many keys at such a false-positive rate.
-    ///
-    /// # Errors
-    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
-    pub fn new(capacity: u64, fpr: f64) -> Result<Self, SpecError> {
-        Self::from_spec(&Spec::sized(capacity, fpr))
-    }
-
-    /// An empty filter of whatever was asked for. Counters have 2 to 8 bits, for keys that come more than twice.
-    ///
-    /// # Errors
-    /// As for [`new`](Dleft::new).
-    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        let (size, hashing) = (spec.dleft()?, spec.hashed()?);
-        let cells = CountedBuckets::zeroed(size.buckets * SUBTABLES as u64, shape(&size))?;
-        Ok(Self { cells, size, hashing, paths: spec.paths, inserted: Some(0), occupied: 0, saturated: 0 })
-    }
-
-    /// Inserts a key, once more if it is in.
-    ///
-    /// # Errors
-    /// [`Full`] if there is no room, which there is for as many keys as it was made for; then nothing has changed.
-    #[inline]
-    pub fn insert(&mut self, key: impl Key) -> Result<Insertion, Full> {
-        let digest = self.hashing.digest_of(key);
-        self.insert_digest(digest)
-    }
-
-    /// Removes a key, once if it is in several times. A key whose counter is saturated is [stuck](Removal::Stuck): nobody
-    /// knows how often it is in.
-    ///
-    /// A key that was never inserted must not be removed: if it has the fingerprint of another by chance, that one
-    /// goes.
-    #[inline]
-    pub fn remove(&mut self, key: impl Key) -> Removal {
-        let digest = self.hashing.digest_of(key);
-        self.remove_digest(digest)
-    }
-
-    /// Whether a key is perhaps in. `false` is certain.
-    #[must_use]
-    #[inline]
-    pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_digest(self.hashing.digest_of(key))
-    }
-
-    /// How often a key is in, perhaps: at least so often as it is, up to the largest value of a counter.
-    #[must_use]
-    #[inline]
-    pub fn count(&self, key: impl Key) -> u64 {
-        self.count_digest(self.hashing.digest_of(key))
-    }
-
-    /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
-        let hashing = self.hashing;
-        self.ask(keys, |keys, digests| K::digests(keys, &hashing, digests), hits);
-    }
-
-    /// Asks how often many keys are in, several at a time in flight; appends one count each.
-    pub fn count_each<K: Key>(&self, keys: &[K], counts: &mut Vec<u64>) {
-        let hashing = self.hashing;
-        self.tell(keys, |keys, digests| K::digests(keys, &hashing, digests), counts);
-    }
-
-    /// Inserts many keys, several at a time in flight.
-    ///
-    /// # Errors
-    /// [`Full`] says how many went in before the one that did not.
-    pub fn insert_all<K: Key>(&mut self, keys: &[K]) -> Result<(), Full> {
-        let hashing = self.hashing;
-        self.put_all(keys, |keys, digests| K::digests(keys, &hashing, digests), |_| {})
-    }
-
-    /// Removes many keys, several at a time in flight; appends one outcome each. What
-    /// [`remove`](Dleft::remove) says of absent keys holds here.
-    pub fn remove_all<K: Key>(&mut self, keys: &[K], removed: &mut Vec<Removal>) {
-        let hashing = self.hashing;
-        self.take_all(keys, |keys, digests| K::digests(keys, &hashing, digests), removed);
-    }
-
+impl Cells {
     #[inline(always)]
-    fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), hits: &mut Vec<bool>) {
-        hits.reserve(keys.len());
-        self.read_ahead(keys, hash, |cells, places| {
-            let start = hits.len();
-            hits.resize(start + places.len(), false);
-            cells.any_each(self.paths, places, &mut hits[start..]);
-        });
+    fn places(&self, digest: Digest) -> FourPlaces {
+        Fingerprint::new(digest, &self.size).places(&self.size)
     }
 
-    #[inline(always)]
-    fn tell<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), counts: &mut Vec<u64>) {
-        counts.reserve(keys.len());
-        self.read_ahead(keys, hash, |cells, places| {
-            counts.extend(places.iter().map(|places| places.count(cells)));
-        });
-    }
-
-    /// Visits batches of keys by their places, having asked for their cache lines.
+    /// Calls `each` with batches of keys as places whose cache lines were prefetched.
     #[inline(always)]
     fn read_ahead<K>(
         &self,
@@ -395,155 +298,55 @@ impl Dleft {
         });
     }
 
-    #[inline(always)]
-    fn put_all<K>(
-        &mut self,
-        keys: &[K],
-        hash: impl Fn(&[K], &mut [Digest]),
-        mut told: impl FnMut(Insertion),
-    ) -> Result<(), Full> {
-        let (mut cells, size) = (self.cells.view_mut(), self.size);
-        let far = self.paths.is_far(8 * cells.view().words(), PREFETCH_FROM_BYTES);
-        let (mut inserted, mut fresh, mut saturated, mut full) = (0, 0, 0, false);
-        let ahead = |cells: &BucketsMut<'_>, places: FourPlaces| places.prefetch(cells.view());
-        pipeline(&mut cells, keys, placing(&size, hash), far, ahead, |cells, places| {
-            for places in places {
-                // Keys go in in their order: behind one that does not, none does.
-                let Some(change) = (!full).then(|| places.put(cells, 1)).flatten() else {
-                    full = true;
-                    return;
-                };
-                inserted += 1;
-                fresh += u64::from(change.fresh);
-                saturated += u64::from(change.saturated);
-                told(Insertion::new_if(change.fresh));
-            }
-        });
-        self.occupied = self.occupied.saturating_add(fresh);
-        self.saturated = self.saturated.saturating_add(saturated);
-        // A crafted file may claim any number of calls: they end at the top instead of going round.
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(inserted));
-        if full { Err(self.full(inserted)) } else { Ok(()) }
-    }
-
-    #[inline(always)]
-    fn take_all<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), removed: &mut Vec<Removal>) {
-        let (mut cells, size) = (self.cells.view_mut(), self.size);
-        let far = self.paths.is_far(8 * cells.view().words(), PREFETCH_FROM_BYTES);
-        let mut emptied = 0;
-        removed.reserve(keys.len());
-        let ahead = |cells: &BucketsMut<'_>, places: FourPlaces| places.prefetch(cells.view());
-        pipeline(&mut cells, keys, placing(&size, hash), far, ahead, |cells, places| {
-            for places in places {
-                let before = places.take(cells);
-                emptied += u64::from(before == Some(1));
-                removed.push(outcome(before, &size));
-            }
-        });
-        self.lost(emptied);
-    }
-
     fn lost(&mut self, emptied: u64) {
         // A header that was not compared with its payload may have claimed fewer.
         self.occupied = self.occupied.saturating_sub(emptied);
     }
 
     #[cold]
-    fn full(&self, inserted: u64) -> Full {
+    fn full(&self) -> Full {
         let DleftSize { capacity, .. } = self.size;
-        Full { limit: Limit::Slots { capacity, used: self.occupied, slots: self.size.cells() }, inserted }
+        Full { limit: Limit::Slots { capacity, used: self.occupied, slots: self.size.cells() }, inserted: 0 }
+    }
+}
+
+impl Kernel for Cells {
+    type Hash = Digest;
+
+    const GUARANTEE: Guarantee = Guarantee::NoFalseNegativesIfDeletesValid;
+
+    #[inline]
+    fn contains(&self, digest: Digest) -> bool {
+        self.places(digest).are_in(self.paths, self.cells.view())
     }
 
-    /// Forgets all keys, and that counters were saturated.
-    pub fn clear(&mut self) {
-        self.cells.clear();
-        (self.occupied, self.saturated) = (0, 0);
-        self.inserted = Some(0);
+    #[inline(always)]
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Digest]), mut hits: &mut [bool]) {
+        self.read_ahead(keys, hash, |cells, places| {
+            let hits = hits.split_off_mut(..places.len()).expect("one answer per key");
+            cells.any_each(self.paths, places, hits);
+        });
     }
 
-    /// The buckets of each of the four subtables, of eight cells each.
-    #[must_use]
-    pub fn buckets(&self) -> u64 {
-        self.size.buckets
+    fn plan(&self) -> Plan {
+        self.size.plan()
     }
 
-    /// Bits of the remainder in each cell.
-    #[must_use]
-    pub fn remainder_bits(&self) -> u32 {
-        self.size.remainder_bits
-    }
-
-    /// Bits of the counter in each cell.
-    #[must_use]
-    pub fn counter_bits(&self) -> u32 {
-        self.size.counter_bits
-    }
-
-    /// The number of keys it was made for.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
-        self.size.capacity
-    }
-
-    /// How many buckets hold so many fingerprints, from none to 8, all subtables together.
-    #[must_use]
-    pub fn loads(&self) -> [u64; SLOTS as usize + 1] {
-        let (mut loads, cells) = ([0; SLOTS as usize + 1], self.cells.view());
-        for bucket in 0..self.size.buckets * SUBTABLES as u64 {
-            let [look] = cells.look(&[bucket], &[0]);
-            loads[look.taken as usize] += 1;
-        }
-        loads
-    }
-
-    /// How many counters are at their top, where they stay. Their keys cannot be removed.
-    #[must_use]
-    pub fn saturated(&self) -> u64 {
-        self.saturated
-    }
-
-    /// How keys are hashed.
-    #[must_use]
-    pub fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    /// How many keys went in, repeats included, and those that have left too. `None` after a merge.
-    #[must_use]
-    pub fn inserted(&self) -> Option<u64> {
-        self.inserted
-    }
-
-    /// How many different keys are probably in; infinite when every fingerprint is.
-    #[must_use]
-    pub fn estimated_len(&self) -> f64 {
-        math::dleft_estimated_len(self.size.buckets, self.size.remainder_bits, self.occupied)
-    }
-
-    /// The share of the cells that are not empty.
-    #[must_use]
-    pub fn fill(&self) -> f64 {
+    fn fill(&self) -> f64 {
         self.occupied as f64 / self.size.cells() as f64
     }
 
-    /// The false-positive rate of the filter as it is: the share of all fingerprints that are in.
-    #[must_use]
-    pub fn fpr(&self) -> f64 {
+    /// The share of all fingerprints that are in.
+    fn rate(&self) -> Rate {
         let all = math::dleft_fingerprints(self.size.buckets, self.size.remainder_bits);
-        (self.occupied as f64 / all).min(1.0)
+        Rate::computed((self.occupied as f64 / all).min(1.0))
     }
 
-    /// The false-positive rate with as many keys as it was made for.
-    #[must_use]
-    pub fn fpr_at_capacity(&self) -> f64 {
-        self.size.fpr
+    fn estimated_len(&self) -> f64 {
+        math::dleft_estimated_len(self.size.buckets, self.size.remainder_bits, self.occupied)
     }
 
-    /// Whether `other` has the same buckets, cells and hashing.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference.
-    pub fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+    fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
         let (ours, theirs) = (self.size, other.size);
         if ours.counter_bits != theirs.counter_bits {
             let (ours, theirs) = (Some(ours.counter_bits), Some(theirs.counter_bits));
@@ -555,81 +358,31 @@ impl Dleft {
         if ours.remainder_bits != theirs.remainder_bits {
             return Err(Mismatch::Fingerprints { ours: ours.remainder_bits, theirs: theirs.remainder_bits });
         }
-        self.hashing.must_equal(&other.hashing)
-    }
-
-    /// Union: afterwards this filter holds every key of both, as often as both together, as if they had been
-    /// inserted here.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference, or says that the keys of both do not fit; then nothing has changed.
-    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.must_match(other)?;
-        let refused = |refused: crate::bits::OutOfMemory| Mismatch::Memory { bytes: refused.bytes };
-        let mut merged = self.cells.try_clone().map_err(refused)?;
-        let (mut cells, mut fresh, mut saturated) = (merged.view_mut(), 0, 0);
-        for (bucket, remainder, count) in other.cells.occupied() {
-            let (subtable, bucket) = (index(bucket / self.size.buckets), bucket % self.size.buckets);
-            let fingerprint = Fingerprint { bucket, remainder }.recovered(subtable, &self.size);
-            let Some(change) = fingerprint.places(&self.size).put(&mut cells, count) else {
-                let mut full = self.full(0);
-                if let Limit::Slots { used, .. } = &mut full.limit {
-                    *used = used.saturating_add(fresh);
-                }
-                return Err(Mismatch::Full(full));
-            };
-            fresh += u64::from(change.fresh);
-            saturated += u64::from(change.saturated);
-        }
-        self.cells = merged;
-        self.occupied = self.occupied.saturating_add(fresh);
-        self.saturated = self.saturated.saturating_add(saturated);
-        self.inserted = None;
-        if other.size.capacity > self.size.capacity {
-            self.size.capacity = other.size.capacity;
-            self.size.fpr = other.size.fpr;
-        }
         Ok(())
     }
 
-    /// The filter as it stands in a file.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        family::encode(self, Summing::Payload).to_vec()
+    fn holds_the_same(&self, other: &Self) -> bool {
+        self.cells == other.cells
     }
 
-    /// A filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        Self::from_bytes_with(bytes, None)
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        let DleftSize { capacity, buckets, remainder_bits, counter_bits, fpr_asked, .. } = self.size;
+        out.probing(Probing::Dleft);
+        out.ones(self.occupied);
+        out.params()
+            .u64(buckets)
+            .u32(small_len(SUBTABLES))
+            .u32(SLOTS)
+            .u32(remainder_bits)
+            .u32(counter_bits)
+            .u64(capacity)
+            .f64(fpr_asked)
+            .u64(self.saturated);
+        out.words(self.cells.words());
     }
 
-    /// A keyed filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
-    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
-        Self::from_bytes_with(bytes, Some(secret))
-    }
-
-    fn from_bytes_with(bytes: &[u8], secret: Option<&Secret>) -> Result<Self, DecodeError> {
-        let mut frame = Frame::parse(&Bytes::from(bytes.to_vec()), Verify::All)?;
-        let hashing = frame.hashing(secret)?;
-        match frame.header.family {
-            found if found == FAMILY.id => {
-                let dleft = Self::decode(&mut frame, hashing)?;
-                frame.end()?;
-                Ok(dleft)
-            }
-            found => Err(DecodeError::Family { found }),
-        }
-    }
-
-    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+    fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(&[Probing::Dleft])?;
         let mut fields = Fields::new(&header.params);
         let buckets = fields.u64("buckets")?;
         let subtables = fields.u32("subtables")?;
@@ -659,15 +412,7 @@ impl Dleft {
         if saturated > size.cells() {
             return Err(DecodeError::Value { field: "saturated counters", found: saturated });
         }
-        header.must_be_hashed(hashing)?;
-        let (expected, found) = (words_for(size.bits()) * 8, header.payload.length);
-        if expected != found {
-            return Err(DecodeError::Length { field: "payload", expected, found });
-        }
-        let ones = header.ones;
-        let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload)
-            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
+        let words = shell::take_words(frame, words_for(size.bits()) * 8)?;
         let cells = CountedBuckets::from_words(words, buckets * SUBTABLES as u64, shape(&size))
             .ok_or(DecodeError::Padding { field: "end of the payload" })?;
         let count = || {
@@ -676,26 +421,205 @@ impl Dleft {
                 (occupied + 1, saturated + u64::from(count == max))
             })
         };
-        // Read only when the whole payload is read anyway, so that a large file opens by its header.
+        // Checked only if the whole payload is read anyway, so that a large file opens by its header.
         if frame.verified && !cells.are_sound() {
             return Err(DecodeError::Padding { field: "remainder of an empty cell" });
         }
-        let counted = (frame.verified || ones.is_none()).then(count);
+        let counted = (frame.verified || frame.header.ones.is_none()).then(count);
         if frame.verified && counted.is_some_and(|(_, found)| found != saturated) {
             return Err(DecodeError::Value { field: "saturated counters", found: saturated });
         }
-        let occupied = match (ones, counted) {
-            (Some(found), _) if found > size.cells() => {
-                return Err(DecodeError::Value { field: "occupied cells", found });
+        let count = || counted.map_or(0, |(occupied, _)| occupied);
+        let occupied = shell::occupied(frame, "occupied cells", size.cells(), count)?.unwrap_or_else(count);
+        Ok(Self { cells, size, paths: Paths::default(), occupied, saturated })
+    }
+
+    fn take_paths(&mut self, paths: Paths) {
+        self.paths = paths;
+    }
+
+    fn counters(&self) -> Option<CounterReport> {
+        Some(CounterReport {
+            counters: self.size.cells(),
+            bits: Some(self.size.counter_bits),
+            saturated: self.saturated,
+            overflowed: 0,
+            rule: None,
+            degraded: false,
+        })
+    }
+
+    fn slots(&self) -> Option<Slots> {
+        Some(Slots { slots: self.size.cells(), used: self.occupied, evictions: None })
+    }
+}
+
+impl Empty for Cells {
+    fn empty(spec: &Spec) -> Result<Self, SpecError> {
+        let size = spec.dleft()?;
+        let cells = CountedBuckets::zeroed(size.buckets * SUBTABLES as u64, shape(&size))?;
+        Ok(Self { cells, size, paths: spec.paths, occupied: 0, saturated: 0 })
+    }
+
+    /// No counter is saturated afterwards.
+    fn clear(&mut self) {
+        self.cells.clear();
+        (self.occupied, self.saturated) = (0, 0);
+    }
+}
+
+impl Inserts for Cells {
+    type Error = Full;
+
+    #[inline]
+    fn insert(&mut self, digest: Digest) -> Result<Insertion, Full> {
+        let places = self.places(digest);
+        let Some(change) = places.put(&mut self.cells.view_mut(), 1) else { return Err(self.full()) };
+        self.occupied = self.occupied.saturating_add(u64::from(change.fresh));
+        self.saturated = self.saturated.saturating_add(u64::from(change.saturated));
+        Ok(Insertion::new_if(change.fresh))
+    }
+
+    #[inline(always)]
+    fn insert_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Digest]),
+        mut told: impl FnMut(Insertion),
+    ) -> Result<(), Full> {
+        let (mut cells, size) = (self.cells.view_mut(), self.size);
+        let far = self.paths.is_far(8 * cells.view().words(), PREFETCH_FROM_BYTES);
+        let (mut fresh, mut saturated, mut full) = (0, 0, false);
+        let ahead = |cells: &BucketsMut<'_>, places: FourPlaces| places.prefetch(cells.view());
+        pipeline(&mut cells, keys, placing(&size, hash), far, ahead, |cells, places| {
+            for places in places {
+                // Keys are inserted in order: after a refused one, no other is inserted.
+                let Some(change) = (!full).then(|| places.put(cells, 1)).flatten() else {
+                    full = true;
+                    return;
+                };
+                fresh += u64::from(change.fresh);
+                saturated += u64::from(change.saturated);
+                told(Insertion::new_if(change.fresh));
             }
-            (Some(found), Some((occupied, _))) if found != occupied => {
-                return Err(DecodeError::Value { field: "occupied cells", found });
+        });
+        self.occupied = self.occupied.saturating_add(fresh);
+        self.saturated = self.saturated.saturating_add(saturated);
+        if full { Err(self.full()) } else { Ok(()) }
+    }
+}
+
+impl Removes for Cells {
+    fn remove(&mut self, digest: Digest) -> Removal {
+        let before = self.places(digest).take(&mut self.cells.view_mut());
+        self.lost(u64::from(before == Some(1)));
+        outcome(before, &self.size)
+    }
+
+    #[inline(always)]
+    fn remove_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Digest]),
+        outcomes: &mut Vec<Removal>,
+    ) {
+        let (mut cells, size) = (self.cells.view_mut(), self.size);
+        let far = self.paths.is_far(8 * cells.view().words(), PREFETCH_FROM_BYTES);
+        let mut emptied = 0;
+        let ahead = |cells: &BucketsMut<'_>, places: FourPlaces| places.prefetch(cells.view());
+        pipeline(&mut cells, keys, placing(&size, hash), far, ahead, |cells, places| {
+            for places in places {
+                let before = places.take(cells);
+                emptied += u64::from(before == Some(1));
+                outcomes.push(outcome(before, &size));
             }
-            (Some(found), _) => found,
-            (None, counted) => counted.map_or(0, |(occupied, _)| occupied),
-        };
-        let (paths, inserted) = (Paths::default(), frame.header.inserted);
-        Ok(Self { cells, size, hashing, paths, inserted, occupied, saturated })
+        });
+        self.lost(emptied);
+    }
+}
+
+impl Counts for Cells {
+    #[inline]
+    fn count(&self, digest: Digest) -> u64 {
+        self.places(digest).count(self.cells.view())
+    }
+
+    #[inline(always)]
+    fn count_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Digest]), counts: &mut Vec<u64>) {
+        self.read_ahead(keys, hash, |cells, places| {
+            counts.extend(places.iter().map(|places| places.count(cells)));
+        });
+    }
+
+    fn ceiling(&self) -> u64 {
+        shape(&self.size).max()
+    }
+}
+
+impl Merges for Cells {
+    fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.must_match(other)?;
+        let refused = |refused: crate::bits::OutOfMemory| Mismatch::Memory { bytes: refused.bytes };
+        let mut merged = self.cells.try_clone().map_err(refused)?;
+        let (mut cells, mut fresh, mut saturated) = (merged.view_mut(), 0, 0);
+        for (bucket, remainder, count) in other.cells.occupied() {
+            let (subtable, bucket) = (index(bucket / self.size.buckets), bucket % self.size.buckets);
+            let fingerprint = Fingerprint { bucket, remainder }.recovered(subtable, &self.size);
+            let Some(change) = fingerprint.places(&self.size).put(&mut cells, count) else {
+                let mut full = self.full();
+                if let Limit::Slots { used, .. } = &mut full.limit {
+                    *used = used.saturating_add(fresh);
+                }
+                return Err(Mismatch::Full(full));
+            };
+            fresh += u64::from(change.fresh);
+            saturated += u64::from(change.saturated);
+        }
+        self.cells = merged;
+        self.occupied = self.occupied.saturating_add(fresh);
+        self.saturated = self.saturated.saturating_add(saturated);
+        if other.size.capacity > self.size.capacity {
+            self.size.capacity = other.size.capacity;
+            self.size.fpr = other.size.fpr;
+        }
+        Ok(())
+    }
+}
+
+impl Dleft {
+    /// The buckets of each of the four subtables, of eight cells each.
+    #[must_use]
+    pub fn buckets(&self) -> u64 {
+        self.0.kernel.size.buckets
+    }
+
+    /// Bits of the remainder in each cell.
+    #[must_use]
+    pub fn remainder_bits(&self) -> u32 {
+        self.0.kernel.size.remainder_bits
+    }
+
+    /// Bits of the counter in each cell.
+    #[must_use]
+    pub fn counter_bits(&self) -> u32 {
+        self.0.kernel.size.counter_bits
+    }
+
+    /// The number of buckets that hold 0, 1, up to 8 fingerprints, in all subtables together.
+    #[must_use]
+    pub fn loads(&self) -> [u64; SLOTS as usize + 1] {
+        let (mut loads, cells) = ([0; SLOTS as usize + 1], self.0.kernel.cells.view());
+        for bucket in 0..self.buckets() * SUBTABLES as u64 {
+            let [look] = cells.look(&[bucket], &[0]);
+            loads[look.taken as usize] += 1;
+        }
+        loads
+    }
+
+    /// How many counters are at their top, where they stay. Their keys cannot be removed.
+    #[must_use]
+    pub fn saturated(&self) -> u64 {
+        self.0.kernel.saturated
     }
 }
 
@@ -713,157 +637,6 @@ fn placing<K>(size: &DleftSize, hash: impl Fn(&[K], &mut [Digest])) -> impl Fn(&
         for (places, &digest) in places.iter_mut().zip(&*digests) {
             *places = Fingerprint::new(digest, size).places(size);
         }
-    }
-}
-
-impl Filter for Dleft {
-    fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        Fingerprint::new(digest, &self.size).places(&self.size).are_in(self.paths, self.cells.view())
-    }
-
-    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        self.ask(digests, copy, hits);
-    }
-}
-
-impl Insert for Dleft {
-    #[inline]
-    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        let places = Fingerprint::new(digest, &self.size).places(&self.size);
-        let Some(change) = places.put(&mut self.cells.view_mut(), 1) else { return Err(self.full(0)) };
-        self.occupied = self.occupied.saturating_add(u64::from(change.fresh));
-        self.saturated = self.saturated.saturating_add(u64::from(change.saturated));
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
-        Ok(Insertion::new_if(change.fresh))
-    }
-
-    fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
-        self.put_all(digests, copy, |outcome| outcomes.push(outcome))
-    }
-}
-
-impl Remove for Dleft {
-    fn remove_digest(&mut self, digest: Digest) -> Removal {
-        let places = Fingerprint::new(digest, &self.size).places(&self.size);
-        let before = places.take(&mut self.cells.view_mut());
-        self.lost(u64::from(before == Some(1)));
-        outcome(before, &self.size)
-    }
-
-    fn remove_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Removal>) {
-        self.take_all(digests, copy, outcomes);
-    }
-}
-
-impl Count for Dleft {
-    #[inline]
-    fn count_digest(&self, digest: Digest) -> u64 {
-        Fingerprint::new(digest, &self.size).places(&self.size).count(self.cells.view())
-    }
-
-    fn ceiling(&self) -> u64 {
-        shape(&self.size).max()
-    }
-
-    fn count_batch(&self, digests: &[Digest], counts: &mut Vec<u64>) {
-        self.tell(digests, copy, counts);
-    }
-}
-
-impl Merge for Dleft {
-    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        self.merge(family::same_type(self, other)?)
-    }
-}
-
-impl AnyFilter for Dleft {
-    fn family(&self) -> &'static Family {
-        &FAMILY
-    }
-
-    #[cfg(feature = "internals")]
-    fn set_paths(&mut self, paths: Paths) {
-        self.paths = paths;
-    }
-
-    fn report(&self) -> Report {
-        let estimated_len = self.estimated_len();
-        Report {
-            capacity: self.size.capacity,
-            inserted: self.inserted,
-            estimated_len: estimated_len.is_finite().then_some(estimated_len),
-            bits: self.size.bits(),
-            probes: Some(small_len(SUBTABLES)),
-            fill: self.fill(),
-            fpr_asked: self.size.fpr_asked,
-            fpr_now: self.fpr(),
-            fpr_interval: None,
-            fpr_at_capacity: self.size.fpr,
-            guarantee: Guarantee::NoFalseNegativesIfDeletesValid,
-        }
-    }
-
-    fn slots(&self) -> Option<Slots> {
-        Some(Slots { slots: self.size.cells(), used: self.occupied, evictions: None })
-    }
-
-    fn counters(&self) -> Option<CounterReport> {
-        Some(CounterReport {
-            counters: self.size.cells(),
-            bits: Some(self.size.counter_bits),
-            saturated: self.saturated,
-            overflowed: 0,
-            rule: None,
-            degraded: false,
-        })
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        let DleftSize { capacity, buckets, remainder_bits, counter_bits, fpr_asked, .. } = self.size;
-        out.probing(Probing::Dleft);
-        out.counts(self.inserted, self.occupied);
-        out.params()
-            .u64(buckets)
-            .u32(small_len(SUBTABLES))
-            .u32(SLOTS)
-            .u32(remainder_bits)
-            .u32(counter_bits)
-            .u64(capacity)
-            .f64(fpr_asked)
-            .u64(self.saturated);
-        out.words(self.cells.words());
-    }
-
-    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_each(keys, hits);
-    }
-
-    fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
-        let hashing = self.hashing;
-        self.put_all(
-            keys,
-            |keys, digests| Key::digests(keys, &hashing, digests),
-            |outcome| outcomes.push(outcome),
-        )?;
-        Ok(())
-    }
-
-    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
-        Some(self)
-    }
-    fn as_remove(&mut self) -> Option<&mut dyn Remove> {
-        Some(self)
-    }
-    fn as_count(&self) -> Option<&dyn Count> {
-        Some(self)
-    }
-    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
-        Some(self)
     }
 }
 
