@@ -19,9 +19,9 @@ use core::convert::Infallible;
 
 use crate::batch::copy;
 use crate::bits::{Bytes, Words};
-use crate::error::{DecodeError, Full, Mismatch, SpecError};
+use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
 use crate::family::{
-    self, AnyFilter, CounterReport, Family, Guarantee, LayerReport, Report, Slots, WindowReport,
+    self, AnyFilter, Capabilities, CounterReport, Family, Guarantee, LayerReport, Report, Slots, WindowReport,
 };
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::paths::Paths;
@@ -148,6 +148,21 @@ pub(crate) trait Kernel: Clone {
 
     /// What it remembers, where it forgets.
     fn window(&self) -> Option<WindowReport> {
+        None
+    }
+
+    /// Which wrong answers are possible, where that depends on how it was made.
+    fn guarantee(&self) -> Guarantee {
+        Self::GUARANTEE
+    }
+
+    /// What it can do, where that depends on how it was made. Otherwise it is what its family can do.
+    fn can(&self) -> Option<Capabilities> {
+        None
+    }
+
+    /// The error for an operation that it lacks and other filters of its family have.
+    fn unsupported(&self, _operation: &'static str) -> Option<Error> {
         None
     }
 }
@@ -309,7 +324,7 @@ impl<K: Kernel> Shell<K> {
             fpr_now: rate.value,
             fpr_interval: rate.interval(),
             fpr_at_capacity: fpr,
-            guarantee: K::GUARANTEE,
+            guarantee: self.kernel.guarantee(),
         }
     }
 
@@ -580,6 +595,14 @@ pub(crate) fn occupied(
     }
 }
 
+/// Whether keys can be removed from a filter.
+///
+/// # Errors
+/// What the filter says of removing if they cannot.
+pub(crate) fn must_remove(filter: &dyn AnyFilter) -> Result<(), Error> {
+    if filter.can().removes { Ok(()) } else { Err(filter.unsupported("remove")) }
+}
+
 /// A filter as it stands in a file.
 pub(crate) fn to_bytes(filter: &dyn AnyFilter) -> Vec<u8> {
     family::encode(filter, Summing::Payload).to_vec()
@@ -603,6 +626,8 @@ pub(crate) fn from_bytes<K: Kernel>(
 /// - `new`: it is made by capacity and rate;
 /// - `specified`: it is made empty, of a [`Spec`], and can be cleared;
 /// - `inserts_until_full` in place of `inserts`, where an insert can fail;
+/// - `may_remove` in place of `removes`, where only some filters of the family can remove keys, as their
+///   [`can`](Kernel::can) says;
 /// - `matches`: whether two of them can be combined is asked by `must_match`.
 macro_rules! filter {
     (
@@ -771,6 +796,16 @@ macro_rules! filter {
                 $crate::shell::Kernel::window(&self.0.kernel)
             }
 
+            fn can(&self) -> $crate::family::Capabilities {
+                $crate::shell::Kernel::can(&self.0.kernel).unwrap_or($family.can)
+            }
+
+            fn unsupported(&self, operation: &'static str) -> $crate::error::Error {
+                let family = $family.name;
+                $crate::shell::Kernel::unsupported(&self.0.kernel, operation)
+                    .unwrap_or($crate::error::Error::Unsupported { family, operation })
+            }
+
             $($crate::shell::filter!(@face $can);)*
         }
     };
@@ -779,6 +814,7 @@ macro_rules! filter {
     (@capability $table:ident new) => {};
     (@capability $table:ident specified) => {};
     (@capability $table:ident matches) => {};
+    (@capability $table:ident may_remove) => {};
     (@capability $table:ident inserts_until_full) => { $table.inserts = true };
     (@capability $table:ident $can:ident) => { $table.$can = true };
 
@@ -802,6 +838,12 @@ macro_rules! filter {
             Some(self)
         }
     };
+    (@face may_remove) => {
+        fn as_remove(&mut self) -> Option<&mut dyn $crate::traits::Remove> {
+            let can = $crate::family::AnyFilter::can(self);
+            can.removes.then_some(self as &mut dyn $crate::traits::Remove)
+        }
+    };
     (@face counts) => {
         fn as_count(&self) -> Option<&dyn $crate::traits::Count> {
             Some(self)
@@ -809,7 +851,8 @@ macro_rules! filter {
     };
     (@face merges) => {
         fn as_merge(&mut self) -> Option<&mut dyn $crate::traits::Merge> {
-            Some(self)
+            let can = $crate::family::AnyFilter::can(self);
+            can.merges.then_some(self as &mut dyn $crate::traits::Merge)
         }
     };
     (@face intersects) => {
@@ -956,6 +999,28 @@ macro_rules! filter {
             }
         }
 
+        $crate::shell::filter!(@remove $name);
+    };
+    (@methods $name:ident $kernel:ty, may_remove, $(#[$more:meta])*) => {
+        impl $name {
+            /// Removes a key, once if it is in several times.
+            $(#[$more])*
+            ///
+            /// # Errors
+            /// [`Error`](crate::Error) if this filter cannot remove keys, as [`can`](crate::AnyFilter::can) says.
+            #[inline]
+            pub fn remove(
+                &mut self,
+                key: impl $crate::hash::Key,
+            ) -> Result<$crate::traits::Removal, $crate::error::Error> {
+                $crate::shell::must_remove(self)?;
+                Ok(self.0.remove(key))
+            }
+        }
+
+        $crate::shell::filter!(@remove $name);
+    };
+    (@remove $name:ident) => {
         impl $crate::traits::Remove for $name {
             fn remove_digest(&mut self, digest: $crate::hash::Digest) -> $crate::traits::Removal {
                 self.0.remove_digest(digest)

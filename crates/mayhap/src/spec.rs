@@ -1052,6 +1052,14 @@ pub struct SpectralSize {
     pub fpr: f64,
 }
 
+impl SpectralSize {
+    /// While no counter is above 15.
+    pub(crate) fn plan(&self) -> Plan {
+        let Self { capacity, cells, probes, width, rule, fpr_asked, fpr } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: spectral_bits(cells, width, rule), probes: Some(probes) }
+    }
+}
+
 impl Spec {
     /// Solves for what was not asked, for a binary fuse filter: its fingerprints are as long as the rate needs, or the bits
     /// allow. Three places per key in the layout `fastest`, which is the default, and four in `compact`.

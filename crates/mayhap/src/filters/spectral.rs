@@ -53,21 +53,23 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::convert::Infallible;
 
 use super::counting::{read_ahead, write_ahead};
-use crate::batch::copy;
+use crate::batch::pipeline;
 use crate::bits::{Bytes, Counters, CountersMut, CountersRef, Width, Words, words_for};
-use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report};
-use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::error::{DecodeError, Error, Mismatch, SpecError};
+use crate::family::{Capabilities, Cost, CounterReport, Family, Guarantee, Make};
+use crate::hash::{Digest, Hashing, Key};
 use crate::math;
 use crate::narrow::index;
 use crate::paths::Paths;
 use crate::probing::{Probing, positions, with_distinct};
 use crate::rates::{self, Rate};
+use crate::shell::{self, Counts, Empty, Inserts, Kernel, Merges, Removes, filter};
 use crate::spec::{CountingRule, MAX_BITS, Plan, Spec, SpectralSize, secondary_cells, spectral_bits};
-use crate::traits::{Count, Filter, Insert, Insertion, Merge, Removal, Remove};
-use crate::wire::{Fields, Frame, Summing, Writer};
+use crate::traits::{Insertion, Removal};
+use crate::wire::{Fields, Frame, Writer};
 
 /// The family `spectral`.
 pub static FAMILY: Family = Family {
@@ -80,7 +82,7 @@ pub static FAMILY: Family = Family {
     cost: Cost { query: "O(k)", insert: "O(k)", space: "5.77 n log2(1/p) and up" },
     make: Make::Empty(|spec| Ok(Box::new(Spectral::from_spec(spec)?))),
     shared: None,
-    plan,
+    plan: |spec| Ok(spec.spectral()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Spectral::decode(frame, hashing)?)),
     in_place: false,
 };
@@ -88,40 +90,68 @@ pub static FAMILY: Family = Family {
 /// What a filter can do that counts by this rule.
 pub(crate) const fn capabilities(rule: CountingRule) -> Capabilities {
     Capabilities {
-        inserts: true,
-        // Nobody knows which counters a key has raised.
+        // Which counters a key has raised is not known.
         removes: !matches!(rule, CountingRule::MinimalIncrease),
-        counts: true,
-        labels: false,
         // A key that is marked here and not there has half of its count in the second filter.
         merges: !matches!(rule, CountingRule::RecurringMinimum),
-        intersects: false,
-        subtracts: false,
-        folds: false,
-        grows: false,
-        exact: false,
+        ..Spectral::CAN
     }
 }
 
-fn plan(spec: &Spec) -> Result<Plan, SpecError> {
-    let SpectralSize { capacity, cells, probes, width, rule, fpr_asked, fpr } = spec.spectral()?;
-    Ok(Plan { capacity, fpr_asked, fpr, bits: spectral_bits(cells, width, rule), probes: Some(probes) })
+filter! {
+    /// A spectral Bloom filter.
+    ///
+    /// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, rule,
+    /// hashing and counters.
+    Spectral(Cells) = FAMILY {
+        /// Estimates of at most the share `fpr` of the keys are too high at capacity. It counts by minimal increase, in counters of
+        /// variable width.
+        new,
+        /// Bits are those of all counters together, and of the second filter.
+        ///
+        /// ```
+        /// use mayhap::{CountingRule, Spec, Spectral};
+        ///
+        /// let asked = Spec::sized(10_000, 0.01).with_counting_rule(CountingRule::MinimumSelection);
+        /// let mut stock = Spectral::from_spec(&asked)?;
+        /// stock.insert_times("bolt", 500);
+        /// assert!(stock.remove_times("bolt", 20)?.is_removed());
+        /// assert_eq!(stock.count("bolt"), 480);
+        /// # Ok::<(), mayhap::Error>(())
+        /// ```
+        specified,
+        /// A key that is already in is counted once more.
+        inserts,
+        ///
+        /// A key whose counters are all saturated is [`Stuck`](Removal::Stuck): how often it is in is unknown.
+        ///
+        /// Do not remove a key that was never inserted: if all of its counters are above 0 by chance, the counts of other keys
+        /// become too low.
+        ///
+        /// Filters that count by minimal increase cannot remove keys: [`Error::UnsupportedByRule`].
+        may_remove,
+        /// Never too low by minimum selection and minimal increase.
+        counts,
+        matches,
+        ///
+        /// Each key is in as often as in both together. By minimum selection it is as if all had been inserted here. By minimal
+        /// increase more estimates are too high than if they had been, but none is too low:
+        /// [`is_degraded`](Spectral::is_degraded). Filters that count by recurring minimum do not merge.
+        merges,
+    }
 }
 
-/// A spectral Bloom filter.
+/// The counters of a spectral Bloom filter.
 #[derive(Clone, Debug)]
-pub struct Spectral {
+pub(crate) struct Cells {
     counters: Counters,
     /// For recurring minimum.
     second: Option<Box<Second>>,
     size: SpectralSize,
-    hashing: Hashing,
     paths: Paths,
-    /// Inserted keys, repeats included; unknown after a merge.
-    inserted: Option<u64>,
     /// Counters above 0, without those of the second filter.
     occupied: u64,
-    /// Counters by minimal increase that were added up: what is in them is no longer minimal.
+    /// Whether filters that count by minimal increase were added up: then the counters are no longer minimal.
     degraded: bool,
 }
 
@@ -169,114 +199,18 @@ fn mark(marks: &mut [u64], digest: Digest, size: &SpectralSize) {
         .for_each(|place| marks[index(place / 64)] |= 1 << (place % 64));
 }
 
-/// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, rule,
-/// hashing and counters.
-impl PartialEq for Spectral {
-    fn eq(&self, other: &Self) -> bool {
-        self.must_match(other).is_ok() && self.counters == other.counters && self.second == other.second
-    }
-}
-
-impl Spectral {
-    /// An empty filter for so many different keys, of which at most this share is estimated too high at capacity.
-    /// It counts by minimal increase, in counters of variable width.
-    ///
-    /// # Errors
-    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
-    pub fn new(capacity: u64, fpr: f64) -> Result<Self, SpecError> {
-        Self::from_spec(&Spec::sized(capacity, fpr))
-    }
-
-    /// An empty filter of whatever was asked for. Bits are those of all counters together, and of the second filter.
-    ///
-    /// ```
-    /// use mayhap::{CountingRule, Spec, Spectral};
-    ///
-    /// let asked = Spec::sized(10_000, 0.01).with_counting_rule(CountingRule::MinimumSelection);
-    /// let mut stock = Spectral::from_spec(&asked)?;
-    /// stock.insert_times("bolt", 500);
-    /// assert!(stock.remove_times("bolt", 20)?.is_removed());
-    /// assert_eq!(stock.count("bolt"), 480);
-    /// # Ok::<(), mayhap::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As for [`new`](Spectral::new).
-    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        let (size, hashing) = (spec.spectral()?, spec.hashed()?);
-        let counters = Counters::zeroed(size.cells, size.width)?;
-        let second = match size.rule {
-            CountingRule::RecurringMinimum => Some(Box::new(Second::zeroed(&size)?)),
-            CountingRule::MinimumSelection | CountingRule::MinimalIncrease => None,
-        };
-        let (paths, inserted) = (spec.paths, Some(0));
-        Ok(Self { counters, second, size, hashing, paths, inserted, occupied: 0, degraded: false })
-    }
-
-    /// Inserts a key, once more if it is in.
-    #[inline]
-    pub fn insert(&mut self, key: impl Key) -> Insertion {
-        self.insert_times(key, 1)
-    }
-
-    /// Inserts a key so many times at once. (Not at all is no time: nothing changes.)
-    #[inline]
-    pub fn insert_times(&mut self, key: impl Key, times: u64) -> Insertion {
-        if times == 0 {
-            return Insertion::Perhaps;
-        }
-        let digest = self.hashing.digest_of(key);
-        self.put(digest, times)
+impl Cells {
+    /// The number of counters and of probes.
+    fn places(&self) -> (u64, u32) {
+        (self.size.cells, self.size.probes)
     }
 
     #[inline]
-    fn put(&mut self, digest: Digest, times: u64) -> Insertion {
+    fn insert_times(&mut self, digest: Digest, times: u64) -> Insertion {
         let mut second = self.second.as_mut().map(|second| second.view_mut());
         let fresh = raise(&mut self.counters.view_mut(), second.as_mut(), digest, times, &self.size);
         self.occupied += fresh;
-        // A crafted file may claim any number of calls: they end at the top instead of going round.
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(times));
         Insertion::new_if(fresh > 0)
-    }
-
-    /// Whether a key is perhaps in. `false` is certain.
-    #[must_use]
-    #[inline]
-    pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_digest(self.hashing.digest_of(key))
-    }
-
-    /// How often a key is in, perhaps.
-    #[must_use]
-    #[inline]
-    pub fn count(&self, key: impl Key) -> u64 {
-        self.count_digest(self.hashing.digest_of(key))
-    }
-
-    /// Removes a key, once. A key whose counters are all saturated is [stuck](Removal::Stuck): nobody knows how often it is
-    /// in.
-    ///
-    /// A key that was never inserted must not be removed: if all of its counters are above 0 by chance, others
-    /// lose theirs.
-    ///
-    /// # Errors
-    /// [`Error::UnsupportedByRule`] for a filter that counts by minimal increase.
-    #[inline]
-    pub fn remove(&mut self, key: impl Key) -> Result<Removal, Error> {
-        self.remove_times(key, 1)
-    }
-
-    /// Removes a key so many times at once. It is [absent](Removal::Absent) if it was certainly not in so often; then nothing
-    /// has changed.
-    ///
-    /// # Errors
-    /// As for [`remove`](Spectral::remove).
-    pub fn remove_times(&mut self, key: impl Key, times: u64) -> Result<Removal, Error> {
-        if !self.can().removes {
-            return Err(self.unsupported("remove"));
-        }
-        let digest = self.hashing.digest_of(key);
-        Ok(if times == 0 { Removal::Removed } else { self.take(digest, times) })
     }
 
     fn take(&mut self, digest: Digest, times: u64) -> Removal {
@@ -301,60 +235,6 @@ impl Spectral {
         Removal::Removed
     }
 
-    /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
-        let hashing = self.hashing;
-        self.ask(keys, |keys, digests| K::digests(keys, &hashing, digests), hits);
-    }
-
-    /// Asks how often many keys are in, several at a time in flight; appends one count each.
-    pub fn count_each<K: Key>(&self, keys: &[K], counts: &mut Vec<u64>) {
-        let hashing = self.hashing;
-        self.tell(keys, |keys, digests| K::digests(keys, &hashing, digests), counts);
-    }
-
-    /// Inserts many keys, several at a time in flight.
-    pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
-        let hashing = self.hashing;
-        self.put_all(keys, |keys, digests| K::digests(keys, &hashing, digests), |_| {});
-    }
-
-    #[inline(always)]
-    fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), hits: &mut Vec<bool>) {
-        hits.reserve(keys.len());
-        let SpectralSize { cells, probes, .. } = self.size;
-        read_ahead(self.paths, self.counters.view(), (cells, probes), keys, hash, |counters, digest| {
-            hits.push(!positions(digest, probes, cells).any(|place| counters.is_zero(place)));
-        });
-    }
-
-    #[inline(always)]
-    fn tell<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), counts: &mut Vec<u64>) {
-        let SpectralSize { cells, probes, .. } = self.size;
-        read_ahead(self.paths, self.counters.view(), (cells, probes), keys, hash, |counters, digest| {
-            counts.push(self.estimate(counters, digest));
-        });
-    }
-
-    #[inline(always)]
-    fn put_all<K>(
-        &mut self,
-        keys: &[K],
-        hash: impl Fn(&[K], &mut [Digest]),
-        mut told: impl FnMut(Insertion),
-    ) {
-        let (size, mut fresh) = (self.size, 0);
-        let mut second = self.second.as_mut().map(|second| second.view_mut());
-        let places = (size.cells, size.probes);
-        write_ahead(self.paths, self.counters.view_mut(), places, keys, hash, |counters, digest| {
-            let raised = raise(counters, second.as_mut(), digest, 1, &size);
-            fresh += raised;
-            told(Insertion::new_if(raised > 0));
-        });
-        self.occupied += fresh;
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
-    }
-
     #[inline(always)]
     fn estimate(&self, counters: CountersRef<'_>, digest: Digest) -> u64 {
         let SpectralSize { cells, probes, .. } = self.size;
@@ -371,120 +251,57 @@ impl Spectral {
         }
     }
 
-    /// Forgets all keys, and that counters were saturated or merged.
-    pub fn clear(&mut self) {
-        self.counters.clear();
-        if let Some(second) = &mut self.second {
-            second.counters.clear();
-            second.marks.as_mut_slice().fill(0);
-        }
-        self.occupied = 0;
-        self.inserted = Some(0);
-        self.degraded = false;
-    }
-
-    /// The number of counters, without those of a second filter.
-    #[must_use]
-    pub fn cells(&self) -> u64 {
-        self.size.cells
-    }
-
-    /// How wide each counter is.
-    #[must_use]
-    pub fn width(&self) -> Width {
-        self.size.width
-    }
-
-    /// How it counts.
-    #[must_use]
-    pub fn rule(&self) -> CountingRule {
-        self.size.rule
-    }
-
-    /// Positions per key.
-    #[must_use]
-    pub fn probes(&self) -> u32 {
-        self.size.probes
-    }
-
-    /// The number of different keys it was made for.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
-        self.size.capacity
-    }
-
-    /// The value of a counter of the first filter; `None` behind the last.
-    #[must_use]
-    pub fn counter(&self, position: u64) -> Option<u64> {
-        (position < self.size.cells).then(|| self.counters.view().get(position))
-    }
-
-    /// How many counters are at their top, where they stay. None of variable width is.
-    #[must_use]
-    pub fn saturated(&self) -> u64 {
+    fn saturated(&self) -> u64 {
         let second = self.second.as_ref().map_or(0, |second| second.counters.saturated());
         self.counters.saturated().saturating_add(second)
     }
 
-    /// How many counters of variable width are above 15, and take 16 bytes more each.
-    #[must_use]
-    pub fn overflowed(&self) -> u64 {
+    fn overflowed(&self) -> u64 {
         self.counters.overflowed() + self.second.as_ref().map_or(0, |second| second.counters.overflowed())
     }
+}
 
-    /// Whether filters were merged that count by minimal increase: what was least in each is not least in both
-    /// together, so that more estimates are too high than if all keys had been inserted here. None is too low.
-    #[must_use]
-    pub fn is_degraded(&self) -> bool {
-        self.degraded
+impl Kernel for Cells {
+    type Hash = Digest;
+
+    #[inline]
+    fn contains(&self, digest: Digest) -> bool {
+        let counters = self.counters.view();
+        !positions(digest, self.size.probes, self.size.cells).any(|place| counters.is_zero(place))
     }
 
-    /// How keys are hashed.
-    #[must_use]
-    pub fn hashing(&self) -> Hashing {
-        self.hashing
+    #[inline(always)]
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Digest]), hits: &mut [bool]) {
+        let SpectralSize { cells, probes, .. } = self.size;
+        let mut hits = hits.iter_mut();
+        read_ahead(self.paths, self.counters.view(), self.places(), keys, hash, |counters, digest| {
+            if let Some(hit) = hits.next() {
+                *hit = !positions(digest, probes, cells).any(|place| counters.is_zero(place));
+            }
+        });
     }
 
-    /// How many keys went in, repeats included, and those that have left too. `None` after a merge.
-    #[must_use]
-    pub fn inserted(&self) -> Option<u64> {
-        self.inserted
+    /// Its bits include the list of counters above 15.
+    fn plan(&self) -> Plan {
+        let plan = self.size.plan();
+        Plan { bits: plan.bits + 128 * self.overflowed(), ..plan }
     }
 
-    /// How many different keys are probably in; infinite when no counter is 0.
-    #[must_use]
-    pub fn estimated_len(&self) -> f64 {
-        math::estimated_len(self.size.cells, self.occupied, self.size.probes)
-    }
-
-    /// The share of the counters that are not 0.
-    #[must_use]
-    pub fn fill(&self) -> f64 {
+    fn fill(&self) -> f64 {
         self.occupied as f64 / self.size.cells as f64
     }
 
-    /// The false-positive rate of the filter as it is, from its fill: how many absent keys have a count.
-    #[must_use]
-    pub fn fpr(&self) -> f64 {
-        self.rate().value
-    }
-
+    /// How many missing keys have a count.
     fn rate(&self) -> Rate {
         let counters = self.counters.view();
         rates::scaled(self.size.cells, self.size.probes, self.occupied, |place| !counters.is_zero(place))
     }
 
-    /// The false-positive rate with as many keys as it was made for.
-    #[must_use]
-    pub fn fpr_at_capacity(&self) -> f64 {
-        self.size.fpr
+    fn estimated_len(&self) -> f64 {
+        math::estimated_len(self.size.cells, self.occupied, self.size.probes)
     }
 
-    /// Whether `other` has the same size, probes, counters, rule and hashing.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference.
-    pub fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+    fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
         let (ours, theirs) = (self.size, other.size);
         if ours.rule != theirs.rule {
             return Err(Mismatch::CountingRule { ours: ours.rule.name(), theirs: theirs.rule.name() });
@@ -494,64 +311,45 @@ impl Spectral {
             return Err(Mismatch::CounterBits { ours, theirs });
         }
         if ours.cells != theirs.cells {
-            let bits = |size: SpectralSize| spectral_bits(size.cells, size.width, size.rule);
-            return Err(Mismatch::Bits { ours: bits(ours), theirs: bits(theirs) });
+            return Err(Mismatch::Bits { ours: ours.plan().bits, theirs: theirs.plan().bits });
         }
         if ours.probes != theirs.probes {
             return Err(Mismatch::Probes { ours: ours.probes, theirs: theirs.probes });
         }
-        self.hashing.must_equal(&other.hashing)
-    }
-
-    /// Union: afterwards this filter holds every key of both, as often as both together.
-    ///
-    /// By minimum selection it is as if all had been inserted here. By minimal increase estimates are never too low
-    /// either, but too high more often than if they had been: [`is_degraded`](Spectral::is_degraded).
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference, or says that filters do not merge which count by recurring minimum;
-    /// then nothing has changed.
-    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.must_match(other)?;
-        if self.second.is_some() {
-            return Err(Mismatch::Unmergeable { rule: self.size.rule.name() });
-        }
-        let both = self.occupied > 0 && other.occupied > 0;
-        self.degraded |= other.degraded || (both && self.size.rule == CountingRule::MinimalIncrease);
-        self.occupied = self.counters.add_all(&other.counters);
-        self.inserted = None;
-        if other.size.capacity > self.size.capacity {
-            self.size.capacity = other.size.capacity;
-            self.size.fpr = other.size.fpr;
-        }
         Ok(())
     }
 
-    /// The filter as it stands in a file.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        family::encode(self, Summing::Payload).to_vec()
+    fn holds_the_same(&self, other: &Self) -> bool {
+        self.counters == other.counters && self.second == other.second
     }
 
-    /// A filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, None, &FAMILY, Self::decode)
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        let SpectralSize { capacity, cells, probes, width, rule, fpr_asked, .. } = self.size;
+        out.probing(Probing::Scaled);
+        out.ones(self.occupied);
+        let second = self.second.as_deref();
+        let params = out.params();
+        params
+            .u64(cells)
+            .u32(probes)
+            .u32(fixed(width).unwrap_or(0))
+            .u32(rule_id(rule))
+            .u32(self.degraded.into());
+        params.u64(capacity).f64(fpr_asked);
+        params.u64(self.counters.saturated()).u64(self.counters.overflowed());
+        params.u64(second.map_or(0, |second| second.counters.saturated()));
+        params.u64(second.map_or(0, |second| second.counters.overflowed()));
+        for counters in core::iter::once(&self.counters).chain(second.map(|second| &second.counters)) {
+            out.words(counters.words());
+            out.bytes(counters.pairs());
+        }
+        if let Some(second) = second {
+            out.words(&second.marks);
+        }
     }
 
-    /// A keyed filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
-    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
-    }
-
-    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+    fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(&[Probing::Scaled])?;
         let mut fields = Fields::new(&header.params);
         let cells = fields.u64("counters")?;
         let probes = fields.u32("probes")?;
@@ -577,7 +375,6 @@ impl Spectral {
         let second_cells = if has_second { secondary_cells(cells) } else { 0 };
         first.check(cells, width)?;
         second.check(second_cells, width)?;
-        header.must_be_hashed(hashing)?;
         // No sum overflows: there are less than 2^48 bits, and no more pairs than counters.
         let of_marks = if has_second { words_for(cells) * 8 } else { 0 };
         let (expected, found) =
@@ -585,7 +382,6 @@ impl Spectral {
         if expected != found {
             return Err(DecodeError::Length { field: "payload", expected, found });
         }
-        let ones = header.ones;
         let mut rest = Rest { payload: &frame.payload, start: 0 };
         let counters = rest.counters(cells, width, &first, frame.verified)?;
         let second = if has_second {
@@ -598,17 +394,229 @@ impl Spectral {
         } else {
             None
         };
-        let occupied = match ones {
-            Some(found) if found > cells || (frame.verified && found != counters.occupied()) => {
-                return Err(DecodeError::Value { field: "occupied cells", found });
-            }
-            Some(ones) => ones,
-            None => counters.occupied(),
-        };
+        let occupied = shell::occupied(frame, "occupied cells", cells, || counters.occupied())?;
+        let occupied = occupied.unwrap_or_else(|| counters.occupied());
         let fpr = math::bloom_fpr_of_any_size(cells, capacity, probes);
         let size = SpectralSize { capacity, cells, probes, width, rule, fpr_asked, fpr };
-        let (paths, inserted) = (Paths::default(), frame.header.inserted);
-        Ok(Self { counters, second, size, hashing, paths, inserted, occupied, degraded })
+        Ok(Self { counters, second, size, paths: Paths::default(), occupied, degraded })
+    }
+
+    fn take_paths(&mut self, paths: Paths) {
+        self.paths = paths;
+    }
+
+    fn counters(&self) -> Option<CounterReport> {
+        let second = self.second.as_ref().map_or(0, |second| second.counters.len());
+        Some(CounterReport {
+            counters: self.size.cells + second,
+            bits: fixed(self.size.width),
+            saturated: self.saturated(),
+            overflowed: self.overflowed(),
+            rule: Some(self.size.rule),
+            degraded: self.degraded,
+        })
+    }
+
+    fn guarantee(&self) -> Guarantee {
+        if capabilities(self.size.rule).removes {
+            Guarantee::NoFalseNegativesIfDeletesValid
+        } else {
+            Guarantee::NoFalseNegatives
+        }
+    }
+
+    fn can(&self) -> Option<Capabilities> {
+        Some(capabilities(self.size.rule))
+    }
+
+    fn unsupported(&self, operation: &'static str) -> Option<Error> {
+        let (family, rule) = (FAMILY.name, self.size.rule.name());
+        // What one rule can and another cannot, minimum selection can.
+        let other = CountingRule::MinimumSelection.name();
+        matches!(operation, "remove" | "merge").then_some(Error::UnsupportedByRule {
+            family,
+            rule,
+            operation,
+            other,
+        })
+    }
+}
+
+impl Empty for Cells {
+    fn empty(spec: &Spec) -> Result<Self, SpecError> {
+        let size = spec.spectral()?;
+        let counters = Counters::zeroed(size.cells, size.width)?;
+        let second = match size.rule {
+            CountingRule::RecurringMinimum => Some(Box::new(Second::zeroed(&size)?)),
+            CountingRule::MinimumSelection | CountingRule::MinimalIncrease => None,
+        };
+        Ok(Self { counters, second, size, paths: spec.paths, occupied: 0, degraded: false })
+    }
+
+    /// No counter is saturated afterwards, and the filter is no longer degraded.
+    fn clear(&mut self) {
+        self.counters.clear();
+        if let Some(second) = &mut self.second {
+            second.counters.clear();
+            second.marks.as_mut_slice().fill(0);
+        }
+        (self.occupied, self.degraded) = (0, false);
+    }
+}
+
+impl Inserts for Cells {
+    type Error = Infallible;
+
+    #[inline]
+    fn insert(&mut self, digest: Digest) -> Result<Insertion, Infallible> {
+        Ok(self.insert_times(digest, 1))
+    }
+
+    #[inline(always)]
+    fn insert_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Digest]),
+        mut told: impl FnMut(Insertion),
+    ) -> Result<(), Infallible> {
+        let (size, mut fresh) = (self.size, 0);
+        let mut second = self.second.as_mut().map(|second| second.view_mut());
+        let places = (size.cells, size.probes);
+        write_ahead(self.paths, self.counters.view_mut(), places, keys, hash, |counters, digest| {
+            let raised = raise(counters, second.as_mut(), digest, 1, &size);
+            fresh += raised;
+            told(Insertion::new_if(raised > 0));
+        });
+        self.occupied += fresh;
+        Ok(())
+    }
+}
+
+impl Removes for Cells {
+    /// By minimal increase nothing is removed, and every key is absent.
+    fn remove(&mut self, digest: Digest) -> Removal {
+        if capabilities(self.size.rule).removes { self.take(digest, 1) } else { Removal::Absent }
+    }
+
+    fn remove_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Digest]),
+        outcomes: &mut Vec<Removal>,
+    ) {
+        let remove = |cells: &mut Self, digests: &[Digest]| {
+            outcomes.extend(digests.iter().map(|&digest| cells.remove(digest)));
+        };
+        pipeline(self, keys, hash, false, |_, _| {}, remove);
+    }
+}
+
+/// Never too low by minimum selection and minimal increase; by recurring minimum hardly ever.
+impl Counts for Cells {
+    #[inline]
+    fn count(&self, digest: Digest) -> u64 {
+        self.estimate(self.counters.view(), digest)
+    }
+
+    #[inline(always)]
+    fn count_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Digest]), counts: &mut Vec<u64>) {
+        read_ahead(self.paths, self.counters.view(), self.places(), keys, hash, |counters, digest| {
+            counts.push(self.estimate(counters, digest));
+        });
+    }
+
+    fn ceiling(&self) -> u64 {
+        self.size.width.max()
+    }
+}
+
+impl Merges for Cells {
+    fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.must_match(other)?;
+        if self.second.is_some() {
+            return Err(Mismatch::Unmergeable { rule: self.size.rule.name() });
+        }
+        let both = self.occupied > 0 && other.occupied > 0;
+        self.degraded |= other.degraded || (both && self.size.rule == CountingRule::MinimalIncrease);
+        self.occupied = self.counters.add_all(&other.counters);
+        if other.size.capacity > self.size.capacity {
+            self.size.capacity = other.size.capacity;
+            self.size.fpr = other.size.fpr;
+        }
+        Ok(())
+    }
+}
+
+impl Spectral {
+    /// Inserts a key `times` times at once. With 0 nothing changes.
+    #[inline]
+    pub fn insert_times(&mut self, key: impl Key, times: u64) -> Insertion {
+        if times == 0 {
+            return Insertion::Perhaps;
+        }
+        let digest = self.hashing().digest_of(key);
+        self.0.add_inserted(times);
+        self.0.kernel.insert_times(digest, times)
+    }
+
+    /// Removes a key `times` times at once. It is [`Absent`](Removal::Absent) if it was certainly not in that often; then nothing
+    /// has changed.
+    ///
+    /// # Errors
+    /// [`Error::UnsupportedByRule`] for a filter that counts by minimal increase.
+    pub fn remove_times(&mut self, key: impl Key, times: u64) -> Result<Removal, Error> {
+        shell::must_remove(self)?;
+        let digest = self.hashing().digest_of(key);
+        Ok(if times == 0 { Removal::Removed } else { self.0.kernel.take(digest, times) })
+    }
+
+    /// The number of counters, without those of a second filter.
+    #[must_use]
+    pub fn cells(&self) -> u64 {
+        self.0.kernel.size.cells
+    }
+
+    /// How wide each counter is.
+    #[must_use]
+    pub fn width(&self) -> Width {
+        self.0.kernel.size.width
+    }
+
+    /// How it counts.
+    #[must_use]
+    pub fn rule(&self) -> CountingRule {
+        self.0.kernel.size.rule
+    }
+
+    /// Positions per key.
+    #[must_use]
+    pub fn probes(&self) -> u32 {
+        self.0.kernel.size.probes
+    }
+
+    /// The value of a counter of the first filter; `None` behind the last.
+    #[must_use]
+    pub fn counter(&self, position: u64) -> Option<u64> {
+        (position < self.cells()).then(|| self.0.kernel.counters.view().get(position))
+    }
+
+    /// How many counters are at their top, where they stay. No counter of variable width is.
+    #[must_use]
+    pub fn saturated(&self) -> u64 {
+        self.0.kernel.saturated()
+    }
+
+    /// How many counters of variable width are above 15, and take 16 bytes more each.
+    #[must_use]
+    pub fn overflowed(&self) -> u64 {
+        self.0.kernel.overflowed()
+    }
+
+    /// Whether filters were merged that count by minimal increase: the lowest counter in each is not the lowest in both together,
+    /// so that more estimates are too high than if all keys had been inserted here. None is too low.
+    #[must_use]
+    pub fn is_degraded(&self) -> bool {
+        self.0.kernel.degraded
     }
 }
 
@@ -762,7 +770,7 @@ struct Rest<'a> {
 }
 
 impl Rest<'_> {
-    /// So many bytes, which [`Spectral::decode`] has seen to be there.
+    /// The next `bytes` bytes. The length of the payload was checked before.
     fn words(&mut self, bytes: u64) -> Result<Words, DecodeError> {
         let short = DecodeError::Payload { problem: "not whole words, or no memory for them" };
         let end = usize::try_from(bytes).ok().and_then(|bytes| self.start.checked_add(bytes)).ok_or(short)?;
@@ -791,182 +799,5 @@ impl Rest<'_> {
             });
         }
         Ok(counters)
-    }
-}
-
-impl Filter for Spectral {
-    fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        let counters = self.counters.view();
-        !positions(digest, self.size.probes, self.size.cells).any(|place| counters.is_zero(place))
-    }
-
-    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        self.ask(digests, copy, hits);
-    }
-}
-
-impl Insert for Spectral {
-    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        Ok(self.put(digest, 1))
-    }
-
-    fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
-        self.put_all(digests, copy, |outcome| outcomes.push(outcome));
-        Ok(())
-    }
-}
-
-/// By minimal increase nothing is ever removed, and every key is absent: [`AnyFilter::as_remove`] does not
-/// offer it then, and [`Spectral::remove`] says so.
-impl Remove for Spectral {
-    fn remove_digest(&mut self, digest: Digest) -> Removal {
-        if self.can().removes { self.take(digest, 1) } else { Removal::Absent }
-    }
-}
-
-/// Never too low by minimum selection and minimal increase; by recurring minimum hardly ever.
-impl Count for Spectral {
-    #[inline]
-    fn count_digest(&self, digest: Digest) -> u64 {
-        self.estimate(self.counters.view(), digest)
-    }
-
-    fn ceiling(&self) -> u64 {
-        self.size.width.max()
-    }
-
-    fn count_batch(&self, digests: &[Digest], counts: &mut Vec<u64>) {
-        self.tell(digests, copy, counts);
-    }
-}
-
-impl Merge for Spectral {
-    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        self.merge(family::same_type(self, other)?)
-    }
-}
-
-impl AnyFilter for Spectral {
-    fn family(&self) -> &'static Family {
-        &FAMILY
-    }
-
-    #[cfg(feature = "internals")]
-    fn set_paths(&mut self, paths: Paths) {
-        self.paths = paths;
-    }
-
-    fn report(&self) -> Report {
-        let rate = self.rate();
-        let SpectralSize { capacity, cells, probes, width, rule, fpr_asked, fpr } = self.size;
-        let estimated_len = self.estimated_len();
-        Report {
-            capacity,
-            inserted: self.inserted,
-            estimated_len: estimated_len.is_finite().then_some(estimated_len),
-            bits: spectral_bits(cells, width, rule) + 128 * self.overflowed(),
-            probes: Some(probes),
-            fill: self.fill(),
-            fpr_asked,
-            fpr_now: rate.value,
-            fpr_interval: rate.interval(),
-            fpr_at_capacity: fpr,
-            guarantee: if self.can().removes {
-                Guarantee::NoFalseNegativesIfDeletesValid
-            } else {
-                Guarantee::NoFalseNegatives
-            },
-        }
-    }
-
-    fn counters(&self) -> Option<CounterReport> {
-        let second = self.second.as_ref().map_or(0, |second| second.counters.len());
-        Some(CounterReport {
-            counters: self.size.cells + second,
-            bits: fixed(self.size.width),
-            saturated: self.saturated(),
-            overflowed: self.overflowed(),
-            rule: Some(self.size.rule),
-            degraded: self.degraded,
-        })
-    }
-
-    fn can(&self) -> Capabilities {
-        capabilities(self.size.rule)
-    }
-
-    fn unsupported(&self, operation: &'static str) -> Error {
-        let (family, rule) = (FAMILY.name, self.size.rule.name());
-        // What one rule can and another cannot, minimum selection can.
-        let other = CountingRule::MinimumSelection.name();
-        match operation {
-            "remove" | "merge" => Error::UnsupportedByRule { family, rule, operation, other },
-            _ => Error::Unsupported { family, operation },
-        }
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        let SpectralSize { capacity, cells, probes, width, rule, fpr_asked, .. } = self.size;
-        out.probing(Probing::Scaled);
-        out.counts(self.inserted, self.occupied);
-        let second = self.second.as_deref();
-        let params = out.params();
-        params
-            .u64(cells)
-            .u32(probes)
-            .u32(fixed(width).unwrap_or(0))
-            .u32(rule_id(rule))
-            .u32(self.degraded.into());
-        params.u64(capacity).f64(fpr_asked);
-        params.u64(self.counters.saturated()).u64(self.counters.overflowed());
-        params.u64(second.map_or(0, |second| second.counters.saturated()));
-        params.u64(second.map_or(0, |second| second.counters.overflowed()));
-        for counters in core::iter::once(&self.counters).chain(second.map(|second| &second.counters)) {
-            out.words(counters.words());
-            out.bytes(counters.pairs());
-        }
-        if let Some(second) = second {
-            out.words(&second.marks);
-        }
-    }
-
-    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_each(keys, hits);
-    }
-
-    fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
-        let hashing = self.hashing;
-        self.put_all(
-            keys,
-            |keys, digests| Key::digests(keys, &hashing, digests),
-            |outcome| outcomes.push(outcome),
-        );
-        Ok(())
-    }
-
-    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
-        Some(self)
-    }
-    fn as_remove(&mut self) -> Option<&mut dyn Remove> {
-        self.can().removes.then_some(self as &mut dyn Remove)
-    }
-    fn as_count(&self) -> Option<&dyn Count> {
-        Some(self)
-    }
-    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
-        self.can().merges.then_some(self as &mut dyn Merge)
-    }
-}
-
-impl<K: Key> Extend<K> for Spectral {
-    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        keys.into_iter().for_each(|key| {
-            self.insert(key);
-        });
     }
 }
