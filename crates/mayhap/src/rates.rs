@@ -12,7 +12,6 @@ use crate::hash::Digest;
 use crate::math::{self, MAX_PROBES};
 use crate::narrow::{index, low_u64};
 use crate::probing::PHI;
-use crate::traits::Filter;
 
 /// A false-positive rate, and how well it is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,19 +59,19 @@ pub(crate) const SAMPLED_BY_FILL: u64 = 1 << 14;
 const SAMPLE: u64 = 1 << 15;
 
 /// The rate of a filter that is `known` for filters of many bits. One with at most `below` positions of all probes together is
-/// asked for keys that are not in: random digests, always the same. That is an estimate.
-pub(crate) fn sampled_if_tiny(filter: &impl Filter, bits: u64, probes: u32, below: u64, known: f64) -> Rate {
+/// sampled: `contains` is called for keys that are not in, with digests that are random and always the same. That is an estimate.
+pub(crate) fn sampled_if_tiny(
+    contains: impl Fn(Digest) -> bool,
+    bits: u64,
+    probes: u32,
+    below: u64,
+    known: f64,
+) -> Rate {
     if known == 0.0 || known >= 1.0 || bits.saturating_mul(probes.into()) > below {
         return Rate::computed(known);
     }
-    let (mut digests, mut hits) = (Vec::with_capacity(1 << 10), Vec::with_capacity(index(SAMPLE)));
-    for first in (0..SAMPLE).step_by(1 << 10) {
-        let digest = |number: u64| Digest { a: mixed(2 * number), b: mixed(2 * number + 1) };
-        digests.extend((first..first + (1 << 10)).map(digest));
-        filter.contains_batch(&digests, &mut hits);
-        digests.clear();
-    }
-    let found = hits.iter().filter(|&&hit| hit).count() as f64;
+    let digest = |number: u64| Digest { a: mixed(2 * number), b: mixed(2 * number + 1) };
+    let found = (0..SAMPLE).filter(|&number| contains(digest(number))).count() as f64;
     let (count, deviation) = (SAMPLE as f64, libm::sqrt(found + 1.0) / SAMPLE as f64);
     // A few hits tell less than the formula does, unless it is far off.
     let value = if found >= 100.0 {

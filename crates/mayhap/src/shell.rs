@@ -310,6 +310,14 @@ impl<K: Kernel> Shell<K> {
         for_each_chunk(keys, hash, |hashes| self.contains_hashes(hashes, hits));
     }
 
+    /// A crafted file may claim any number of calls: they end at the top instead of going round.
+    #[inline(always)]
+    pub(crate) fn add_inserted(&mut self, calls: u64) {
+        if let Some(inserted) = &mut self.inserted {
+            *inserted = inserted.saturating_add(calls);
+        }
+    }
+
     pub(crate) fn report(&self) -> Report {
         let (rate, estimated_len) = (self.kernel.rate(), self.kernel.estimated_len());
         let Plan { capacity, fpr_asked, fpr, bits, probes } = self.kernel.plan();
@@ -384,14 +392,6 @@ impl<K: Inserts> Shell<K> {
     #[inline(always)]
     pub(crate) fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
         self.insert_hash(K::Hash::of_digest(digest)).map_err(Into::into)
-    }
-
-    /// A crafted file may claim any number of calls: they end at the top instead of going round.
-    #[inline(always)]
-    pub(crate) fn add_inserted(&mut self, calls: u64) {
-        if let Some(inserted) = &mut self.inserted {
-            *inserted = inserted.saturating_add(calls);
-        }
     }
 
     /// Says how many are in where there is no room for more.
@@ -595,6 +595,14 @@ pub(crate) fn occupied(
     }
 }
 
+/// Whether keys can be inserted into a filter.
+///
+/// # Errors
+/// What the filter says of inserting if they cannot.
+pub(crate) fn must_insert(filter: &dyn AnyFilter) -> Result<(), Error> {
+    if filter.can().inserts { Ok(()) } else { Err(filter.unsupported("insert")) }
+}
+
 /// Whether keys can be removed from a filter.
 ///
 /// # Errors
@@ -626,8 +634,9 @@ pub(crate) fn from_bytes<K: Kernel>(
 /// - `new`: it is made by capacity and rate;
 /// - `specified`: it is made empty, of a [`Spec`], and can be cleared;
 /// - `inserts_until_full` in place of `inserts`, where an insert can fail;
-/// - `may_remove` in place of `removes`, where only some filters of the family can remove keys, as their
+/// - `may_insert` and `may_remove` in place of `inserts` and `removes`, where only some filters of the family can, as their
 ///   [`can`](Kernel::can) says;
+/// - `may_intersect` likewise; the family's file implements it;
 /// - `matches`: whether two of them can be combined is asked by `must_match`.
 macro_rules! filter {
     (
@@ -814,7 +823,9 @@ macro_rules! filter {
     (@capability $table:ident new) => {};
     (@capability $table:ident specified) => {};
     (@capability $table:ident matches) => {};
+    (@capability $table:ident may_insert) => {};
     (@capability $table:ident may_remove) => {};
+    (@capability $table:ident may_intersect) => { $table.intersects = true };
     (@capability $table:ident inserts_until_full) => { $table.inserts = true };
     (@capability $table:ident $can:ident) => { $table.$can = true };
 
@@ -838,6 +849,12 @@ macro_rules! filter {
             Some(self)
         }
     };
+    (@face may_insert) => {
+        fn as_insert(&mut self) -> Option<&mut dyn $crate::traits::Insert> {
+            let can = $crate::family::AnyFilter::can(self);
+            can.inserts.then_some(self as &mut dyn $crate::traits::Insert)
+        }
+    };
     (@face may_remove) => {
         fn as_remove(&mut self) -> Option<&mut dyn $crate::traits::Remove> {
             let can = $crate::family::AnyFilter::can(self);
@@ -858,6 +875,12 @@ macro_rules! filter {
     (@face intersects) => {
         fn as_intersect(&mut self) -> Option<&mut dyn $crate::traits::Intersect> {
             Some(self)
+        }
+    };
+    (@face may_intersect) => {
+        fn as_intersect(&mut self) -> Option<&mut dyn $crate::traits::Intersect> {
+            let can = $crate::family::AnyFilter::can(self);
+            can.intersects.then_some(self as &mut dyn $crate::traits::Intersect)
         }
     };
     (@face folds) => {
@@ -956,6 +979,25 @@ macro_rules! filter {
             /// [`Full`](crate::Full) says how many are in before the one for which there was no room.
             pub fn insert_all<K: $crate::hash::Key>(&mut self, keys: &[K]) -> Result<(), $crate::error::Full> {
                 self.0.insert_all(keys)
+            }
+        }
+
+        $crate::shell::filter!(@insert $name);
+    };
+    (@methods $name:ident $kernel:ty, may_insert, $(#[$more:meta])*) => {
+        impl $name {
+            /// Inserts a key.
+            $(#[$more])*
+            ///
+            /// # Errors
+            /// [`Error`](crate::Error) if this filter cannot insert keys, as [`can`](crate::AnyFilter::can) says.
+            #[inline]
+            pub fn insert(
+                &mut self,
+                key: impl $crate::hash::Key,
+            ) -> Result<$crate::traits::Insertion, $crate::error::Error> {
+                $crate::shell::must_insert(self)?;
+                self.0.insert(key).map_err(|full| $crate::error::Full::from(full).into())
             }
         }
 

@@ -527,7 +527,13 @@ impl Shifting {
                 math::fpr_from_fill(self.windows.share_with(mask), groups)
             })
             .sum();
-        rates::sampled_if_tiny(self, self.windows.starts(), groups, rates::SAMPLED, sum / masks as f64)
+        rates::sampled_if_tiny(
+            |digest| self.contains_digest(digest),
+            self.windows.starts(),
+            groups,
+            rates::SAMPLED,
+            sum / masks as f64,
+        )
     }
 
     /// The false-positive rate with as many keys as it was made for.

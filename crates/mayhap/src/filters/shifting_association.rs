@@ -576,7 +576,13 @@ impl ShiftingAssociation {
                 sum += all_set(1 | pair) - with_first[one] - with_first[other] - all_set(pair);
             }
         }
-        rates::sampled_if_tiny(self, windows.starts(), probes, rates::SAMPLED, sum / pairs as f64)
+        rates::sampled_if_tiny(
+            |digest| self.contains_digest(digest),
+            windows.starts(),
+            probes,
+            rates::SAMPLED,
+            sum / pairs as f64,
+        )
     }
 
     /// The share of clear answers to keys of either set that the filter as it is gives, from its fill.

@@ -510,7 +510,13 @@ impl ShiftingMultiplicity {
         }
         let counts = (0..max_count).map(|count| math::fpr_from_fill(windows.share_with(1 << count), probes));
         let known = math::compounded_fpr(counts);
-        rates::sampled_if_tiny(self, windows.starts(), probes, rates::SAMPLED_BY_FILL, known)
+        rates::sampled_if_tiny(
+            |digest| self.contains_digest(digest),
+            windows.starts(),
+            probes,
+            rates::SAMPLED_BY_FILL,
+            known,
+        )
     }
 
     /// The filter as it stands in a file.
