@@ -6,8 +6,6 @@
 //!
 //! [`positions`]: crate::probing::positions
 
-use alloc::vec::Vec;
-
 use crate::hash::Digest;
 use crate::math::{self, MAX_PROBES};
 use crate::narrow::{index, low_u64};
@@ -204,6 +202,8 @@ fn count(
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
     use crate::probing::positions;
 

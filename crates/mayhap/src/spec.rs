@@ -1987,6 +1987,10 @@ impl ShiftingSize {
     pub const fn bits(&self) -> u64 {
         window_bits(self.starts, self.counter_bits)
     }
+    pub(crate) const fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, probes, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: Some(probes) }
+    }
 }
 
 /// The numbers of a shifting filter of two sets, all known.
@@ -2011,6 +2015,10 @@ impl ShiftingAssociationSize {
     #[must_use]
     pub const fn bits(&self) -> u64 {
         window_bits(self.starts, self.counter_bits)
+    }
+    pub(crate) const fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, probes, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: Some(probes) }
     }
 }
 
@@ -2038,6 +2046,10 @@ impl ShiftingMultiplicitySize {
     #[must_use]
     pub const fn bits(&self) -> u64 {
         window_bits(self.starts, self.counter_bits)
+    }
+    pub(crate) const fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, probes, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: Some(probes) }
     }
 }
 

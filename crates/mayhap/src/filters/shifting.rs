@@ -50,83 +50,83 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::convert::Infallible;
 
-use crate::batch::{BATCH, copy, pipeline};
+use crate::batch::{BATCH, pipeline};
 use crate::bits::{
     BEHIND, Bytes, Counters, WINDOW, Width, Windows, WindowsMut, WindowsRef, Words, words_for,
 };
-use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report};
-use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::error::{DecodeError, Error, Mismatch, SpecError};
+use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make};
+use crate::hash::{Digest, Hashing, Key};
 use crate::intersection::Intersection;
 use crate::math::{self, MAX_PROBES};
 use crate::narrow::index;
 use crate::paths::Paths;
 use crate::probing::{Probing, Walk, distinct, reduce};
 use crate::rates::{self, Rate};
+use crate::shell::{Empty, Inserts, Intersects, Kernel, Merges, Removes, filter};
 use crate::spec::{MAX_BITS, Plan, ShiftingSize, Spec, window_bits};
-use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, Removal, Remove};
-use crate::wire::{Fields, Frame, Summing, Writer};
+use crate::traits::{Insertion, Intersect, Removal};
+use crate::wire::{Fields, Frame, Writer};
 
 /// The family `shifting`.
 pub static FAMILY: Family = Family {
     id: 13,
     name: "shifting",
     summary: "half the memory accesses of bloom: bits come in pairs, with one load; removes if it has counters",
-    can: PLAIN,
+    // Without counters.
+    can: Shifting::CAN,
     probing: &[Probing::Shifting],
     cost: Cost { query: "O(k/2)", insert: "O(k/2)", space: "1.45 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Shifting::from_spec(spec)?))),
     shared: None,
-    plan,
+    plan: |spec| Ok(spec.shifting()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Shifting::decode(frame, hashing)?)),
     // With counters a remove that dies half-way and is made again would lower them twice, under keys that are in.
     in_place: false,
 };
 
-/// Without counters.
-const PLAIN: Capabilities = Capabilities {
-    inserts: true,
-    removes: false,
-    counts: false,
-    labels: false,
-    merges: true,
-    intersects: true,
-    subtracts: false,
-    folds: false,
-    grows: false,
-    exact: false,
-};
-
-fn plan(spec: &Spec) -> Result<Plan, SpecError> {
-    let size = spec.shifting()?;
-    let ShiftingSize { capacity, probes, fpr_asked, fpr, .. } = size;
-    Ok(Plan { capacity, fpr_asked, fpr, bits: size.bits(), probes: Some(probes) })
-}
-
 /// Filters smaller than this stay near enough, so that asking ahead costs more than it brings: as for Bloom filters.
 pub(super) const PREFETCH_FROM_BYTES: usize = 4 << 20;
 
-/// A shifting Bloom filter.
+filter! {
+    /// A shifting Bloom filter.
+    ///
+    /// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, hashing,
+    /// bits and counters.
+    ///
+    /// The estimated number of keys in an intersection is that of the common keys when it was made; not a number if that is unknown,
+    /// or if the intersection was changed afterwards.
+    Shifting(Bits) = FAMILY {
+        /// It has no counters.
+        new,
+        /// Bits are all that it takes, counters and the 56 bits behind the last place included.
+        specified,
+        /// A key that is already in is counted once more, if there are counters.
+        inserts,
+        /// A key whose counters are all saturated is [`Stuck`](Removal::Stuck): how often it is in is unknown.
+        ///
+        /// Do not remove a key that was never inserted: if all of its bits are set by chance, other keys lose theirs.
+        ///
+        /// A filter without counters cannot: [`Error::UnsupportedWithoutCounters`].
+        may_remove,
+        matches,
+        /// It is as if all keys had been inserted here.
+        merges,
+        may_intersect,
+    }
+}
+
+/// The bits of a shifting Bloom filter.
 #[derive(Clone, Debug)]
-pub struct Shifting {
+pub(crate) struct Bits {
     windows: Windows,
     size: ShiftingSize,
     shape: Shape,
-    hashing: Hashing,
     paths: Paths,
-    /// Insert calls; unknown after a merge.
-    inserted: Option<u64>,
     /// What is known of its keys, if it is an intersection.
     intersection: Option<Intersection>,
-}
-
-/// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, hashing,
-/// bits and counters.
-impl PartialEq for Shifting {
-    fn eq(&self, other: &Self) -> bool {
-        self.must_match(other).is_ok() && self.windows == other.windows
-    }
 }
 
 /// From a digest to windows and what is looked at in each: arithmetic without memory.
@@ -275,95 +275,28 @@ fn ask_far<K>(
     debug_assert!(asked == keys.len() && passed == 0, "the pipeline ends a turn after its last key");
 }
 
-impl Shifting {
-    /// An empty filter without counters for so many keys at such a false-positive rate.
-    ///
-    /// # Errors
-    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
-    pub fn new(capacity: u64, fpr: f64) -> Result<Self, SpecError> {
-        Self::from_spec(&Spec::sized(capacity, fpr))
+impl Bits {
+    fn len_by_bits(&self, ones: u64) -> f64 {
+        math::estimated_len(self.windows.len(), ones, self.size.probes)
     }
+}
 
-    /// An empty filter of whatever was asked for. Bits are all that it takes, counters and the 56 bits behind the last
-    /// place included.
-    ///
-    /// # Errors
-    /// As for [`new`](Shifting::new).
-    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        let (size, hashing) = (spec.shifting()?, spec.hashed()?);
-        let windows = Windows::zeroed(size.starts, size.counter_bits)?;
-        let (shape, paths) = (Shape::of(&size), spec.paths);
-        Ok(Self { windows, size, shape, hashing, paths, inserted: Some(0), intersection: None })
-    }
+impl Kernel for Bits {
+    type Hash = Digest;
 
-    /// Inserts a key, with counters once more if it is in.
     #[inline]
-    pub fn insert(&mut self, key: impl Key) -> Insertion {
-        let digest = self.hashing.digest_of(key);
-        self.put(digest)
-    }
-
-    /// Removes a key, once if it is in several times. A key whose counters are all saturated is [stuck](Removal::Stuck):
-    /// how often it is in is unknown.
-    ///
-    /// A key that was never inserted must not be removed: if all of its bits are set by chance, others lose theirs.
-    ///
-    /// # Errors
-    /// [`Error::UnsupportedWithoutCounters`] if it has none.
-    #[inline]
-    pub fn remove(&mut self, key: impl Key) -> Result<Removal, Error> {
-        if self.size.counter_bits.is_none() {
-            return Err(self.unsupported("remove"));
-        }
-        let digest = self.hashing.digest_of(key);
-        Ok(self.remove_digest(digest))
-    }
-
-    /// Whether a key is perhaps in. `false` is certain.
-    #[must_use]
-    #[inline]
-    pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_digest(self.hashing.digest_of(key))
-    }
-
-    /// Asks for a key, and calls `read` with the number of the first of the 8 bytes of each load, for benchmarks that count
-    /// what is touched.
-    #[doc(hidden)]
-    pub fn contains_traced(&self, key: impl Key, mut read: impl FnMut(u64)) -> bool {
+    fn contains(&self, digest: Digest) -> bool {
         let windows = self.windows.view();
-        self.shape.holds(self.hashing.digest_of(key), |start| {
-            read(start / 8);
-            windows.window(start)
-        })
-    }
-
-    #[inline]
-    fn put(&mut self, digest: Digest) -> Insertion {
-        // A crafted file may claim any number of calls: they end at the top instead of going round.
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
-        Insertion::new_if(put(&mut self.windows.view_mut(), self.shape, digest))
-    }
-
-    /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
-        let hashing = self.hashing;
-        self.ask_all(keys, |keys, digests| K::digests(keys, &hashing, digests), hits);
-    }
-
-    /// Inserts many keys, several at a time in flight.
-    pub fn insert_all<K: Key>(&mut self, keys: &[K]) {
-        let hashing = self.hashing;
-        self.put_all(keys, |keys, digests| K::digests(keys, &hashing, digests), |_| {});
+        self.shape.holds(digest, |start| windows.window(start))
     }
 
     #[inline(always)]
-    fn ask_all<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), hits: &mut Vec<bool>) {
-        let (windows, shape, start) = (self.windows.view(), self.shape, hits.len());
-        hits.resize(start + keys.len(), false);
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Digest]), hits: &mut [bool]) {
+        let (windows, shape) = (self.windows.view(), self.shape);
         if self.paths.is_far(windows.bytes(), PREFETCH_FROM_BYTES) {
-            return ask_far(windows, shape, keys, hash, &mut hits[start..]);
+            return ask_far(windows, shape, keys, hash, hits);
         }
-        let mut answers = hits[start..].iter_mut();
+        let mut answers = hits.iter_mut();
         pipeline(
             &mut (),
             keys,
@@ -378,136 +311,12 @@ impl Shifting {
         );
     }
 
-    #[inline(always)]
-    fn put_all<K>(
-        &mut self,
-        keys: &[K],
-        hash: impl Fn(&[K], &mut [Digest]),
-        mut told: impl FnMut(Insertion),
-    ) {
-        let (shape, mut windows) = (self.shape, self.windows.view_mut());
-        let far = self.paths.is_far(windows.view().bytes(), PREFETCH_FROM_BYTES);
-        let ahead = |windows: &WindowsMut<'_>, digest: Digest| {
-            let mut walk = Walk::new(digest);
-            shape.mask(&mut walk);
-            (0..shape.groups).for_each(|_| windows.view().prefetch(shape.next(&mut walk)));
-        };
-        pipeline(&mut windows, keys, hash, far, ahead, |windows, digests| {
-            digests.iter().for_each(|&digest| told(Insertion::new_if(put(windows, shape, digest))));
-        });
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
+    fn plan(&self) -> Plan {
+        self.size.plan()
     }
 
-    /// Forgets all keys, and that counters were saturated.
-    pub fn clear(&mut self) {
-        self.windows.clear();
-        self.inserted = Some(0);
-        self.intersection = None;
-    }
-
-    /// The bits of a key, those of one load together: a place, and the same distances beyond it for every place.
-    ///
-    /// ```
-    /// let mut seen = mayhap::Shifting::new(100, 0.01)?;
-    /// seen.insert("hello");
-    /// let loads = seen.loads("hello");
-    /// assert_eq!(loads.len() as u32, seen.probes() / 2);
-    /// assert!(loads.iter().flatten().all(|&bit| seen.bit(bit) == Some(true)));
-    /// # Ok::<(), mayhap::Error>(())
-    /// ```
-    #[must_use]
-    pub fn loads(&self, key: impl Key) -> Vec<Vec<u64>> {
-        let mut walk = Walk::new(self.hashing.digest_of(key));
-        let mask = self.shape.mask(&mut walk);
-        (0..self.shape.groups).map(|_| places(self.shape.next(&mut walk), mask).collect()).collect()
-    }
-
-    /// Whether a bit is set; `None` behind the last.
-    #[must_use]
-    pub fn bit(&self, position: u64) -> Option<bool> {
-        let word = |position: u64| self.windows.words().as_slice()[index(position / 64)];
-        (position < self.windows.len()).then(|| word(position) >> (position % 64) & 1 == 1)
-    }
-
-    /// All bits, counters and the 56 bits behind the last place included.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.size.bits()
-    }
-
-    /// The places at which a window may start: what the bits of a Bloom filter are.
-    #[must_use]
-    pub fn starts(&self) -> u64 {
-        self.size.starts
-    }
-
-    /// Bits per key.
-    #[must_use]
-    pub fn probes(&self) -> u32 {
-        self.size.probes
-    }
-
-    /// Offsets per key.
-    #[must_use]
-    pub fn shifts(&self) -> u32 {
-        self.size.shifts
-    }
-
-    /// Bits of each counter, if there are any.
-    #[must_use]
-    pub fn counter_bits(&self) -> Option<u32> {
-        self.size.counter_bits
-    }
-
-    /// How many counters are at their top, where they stay. Their keys cannot be removed.
-    #[must_use]
-    pub fn saturated(&self) -> u64 {
-        self.windows.counters().map_or(0, Counters::saturated)
-    }
-
-    /// The number of keys it was made for.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
-        self.size.capacity
-    }
-
-    /// How keys are hashed.
-    #[must_use]
-    pub fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    /// How many keys went in, repeats included, and those that have left too. `None` after a merge.
-    #[must_use]
-    pub fn inserted(&self) -> Option<u64> {
-        self.inserted
-    }
-
-    /// How many different keys are probably in; infinite when no bit is unset. Of an intersection it is the number of common
-    /// keys that was estimated when it was made; not a number if that is unknown, or if the intersection was changed
-    /// afterwards.
-    #[must_use]
-    pub fn estimated_len(&self) -> f64 {
-        match self.intersection {
-            Some(intersection) => intersection.len(self.windows.ones()),
-            None => self.len_by_bits(self.windows.ones()),
-        }
-    }
-
-    fn len_by_bits(&self, ones: u64) -> f64 {
-        math::estimated_len(self.windows.len(), ones, self.size.probes)
-    }
-
-    /// The share of the bits that are set.
-    #[must_use]
-    pub fn fill(&self) -> f64 {
+    fn fill(&self) -> f64 {
         self.windows.ones() as f64 / self.windows.len() as f64
-    }
-
-    /// The false-positive rate of the filter as it is, from its fill.
-    #[must_use]
-    pub fn fpr(&self) -> f64 {
-        self.rate().value
     }
 
     fn rate(&self) -> Rate {
@@ -528,7 +337,7 @@ impl Shifting {
             })
             .sum();
         rates::sampled_if_tiny(
-            |digest| self.contains_digest(digest),
+            |digest| self.contains(digest),
             self.windows.starts(),
             groups,
             rates::SAMPLED,
@@ -536,17 +345,14 @@ impl Shifting {
         )
     }
 
-    /// The false-positive rate with as many keys as it was made for.
-    #[must_use]
-    pub fn fpr_at_capacity(&self) -> f64 {
-        self.size.fpr
+    fn estimated_len(&self) -> f64 {
+        match self.intersection {
+            Some(intersection) => intersection.len(self.windows.ones()),
+            None => self.len_by_bits(self.windows.ones()),
+        }
     }
 
-    /// Whether `other` has the same size, probes, offsets, counters and hashing.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference.
-    pub fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+    fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
         let (ours, theirs) = (self.size, other.size);
         if ours.counter_bits != theirs.counter_bits {
             return Err(Mismatch::Counters { ours: ours.counter_bits, theirs: theirs.counter_bits });
@@ -560,73 +366,31 @@ impl Shifting {
         if ours.shifts != theirs.shifts {
             return Err(Mismatch::Shifts { ours: ours.shifts, theirs: theirs.shifts });
         }
-        self.hashing.must_equal(&other.hashing)
-    }
-
-    /// Union: afterwards this filter holds every key of both, as if they had been inserted here.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference; then nothing has changed.
-    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.must_match(other)?;
-        self.intersection = Intersection::of_union(self.intersection, other.intersection);
-        self.windows.merge(&other.windows);
-        self.inserted = None;
-        if other.size.capacity > self.size.capacity {
-            self.size.capacity = other.size.capacity;
-            self.size.fpr = other.size.fpr;
-        }
         Ok(())
     }
 
-    /// Intersection: afterwards this filter still holds every key that was in both. Its rate is not above the lower one of
-    /// the two, for keys that are in neither: a key of one filter alone is admitted as often as the other filter admits an
-    /// absent one. Not for filters with counters: nobody knows which of the keys that raised one stay.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference; then nothing has changed. So do counters.
-    pub fn intersect(&mut self, other: &Self) -> Result<(), Error> {
-        self.must_match(other)?;
-        if self.size.counter_bits.is_some() {
-            return Err(self.unsupported("intersect"));
-        }
-        let common = match (self.intersection, other.intersection) {
-            (None, None) => {
-                let union = self.len_by_bits(self.windows.ones_of_union(&other.windows));
-                (self.estimated_len() + other.estimated_len() - union).max(0.0)
-            }
-            _ => f64::NAN,
-        };
-        self.windows.intersect(&other.windows);
-        self.inserted = None;
-        self.intersection = Intersection::of(common, self.windows.ones());
-        Ok(())
+    fn holds_the_same(&self, other: &Self) -> bool {
+        self.windows == other.windows
     }
 
-    /// The filter as it stands in a file.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        family::encode(self, Summing::Payload).to_vec()
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        let ShiftingSize { capacity, starts, probes, shifts, counter_bits, fpr_asked, .. } = self.size;
+        out.probing(Probing::Shifting);
+        out.ones(self.windows.ones());
+        out.intersection(Intersection::stored(self.intersection, self.windows.ones()));
+        out.params()
+            .u64(starts)
+            .u32(probes)
+            .u32(shifts)
+            .u32(WINDOW)
+            .u32(counter_bits.unwrap_or(0))
+            .u64(capacity)
+            .f64(fpr_asked)
+            .u64(saturated(&self.windows));
+        write_windows(&self.windows, out);
     }
 
-    /// A filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, None, &FAMILY, Self::decode)
-    }
-
-    /// A keyed filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
-    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
-    }
-
-    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
-        must_probe_by(frame, Probing::Shifting)?;
+    fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
         let mut fields = Fields::new(&frame.header.params);
         let starts = fields.u64("places")?;
         let probes = fields.u32("probes")?;
@@ -642,21 +406,231 @@ impl Shifting {
         if !(1..=MAX_PROBES).contains(&probes) || !probes.is_multiple_of(shifts + 1) {
             return Err(DecodeError::Value { field: "probes", found: probes.into() });
         }
-        let windows = claim.windows(frame, hashing)?;
+        let windows = claim.windows(frame)?;
         let fpr = math::shifting_fpr(starts, capacity as f64, probes, shifts);
         let counter_bits = claim.counter_bits;
         let size = ShiftingSize { capacity, starts, probes, shifts, counter_bits, fpr_asked, fpr };
-        let (shape, paths, inserted) = (Shape::of(&size), Paths::default(), frame.header.inserted);
         let intersection = Intersection::read(frame.header.intersection, windows.ones());
-        Ok(Self { windows, size, shape, hashing, paths, inserted, intersection })
+        Ok(Self { windows, size, shape: Shape::of(&size), paths: Paths::default(), intersection })
+    }
+
+    fn take_paths(&mut self, paths: Paths) {
+        self.paths = paths;
+    }
+
+    fn counters(&self) -> Option<CounterReport> {
+        counter_report(&self.windows, self.size.counter_bits)
+    }
+
+    fn guarantee(&self) -> Guarantee {
+        guarantee(self.size.counter_bits)
+    }
+
+    fn can(&self) -> Option<Capabilities> {
+        let counts = self.size.counter_bits.is_some();
+        Some(Capabilities { removes: counts, intersects: !counts, ..Shifting::CAN })
+    }
+
+    fn unsupported(&self, operation: &'static str) -> Option<Error> {
+        let family = FAMILY.name;
+        (operation == "remove").then_some(Error::UnsupportedWithoutCounters { family, operation })
     }
 }
 
-/// A file must have been written by this rule.
-pub(super) fn must_probe_by(frame: &Frame, probing: Probing) -> Result<(), DecodeError> {
-    match frame.header.probing {
-        found if found != probing.id() => Err(DecodeError::Probing { found }),
-        _ => Ok(()),
+impl Empty for Bits {
+    fn empty(spec: &Spec) -> Result<Self, SpecError> {
+        let size = spec.shifting()?;
+        let windows = Windows::zeroed(size.starts, size.counter_bits)?;
+        Ok(Self { windows, size, shape: Shape::of(&size), paths: spec.paths, intersection: None })
+    }
+
+    /// No counter is saturated afterwards.
+    fn clear(&mut self) {
+        self.windows.clear();
+        self.intersection = None;
+    }
+}
+
+impl Inserts for Bits {
+    type Error = Infallible;
+
+    #[inline]
+    fn insert(&mut self, digest: Digest) -> Result<Insertion, Infallible> {
+        Ok(Insertion::new_if(put(&mut self.windows.view_mut(), self.shape, digest)))
+    }
+
+    #[inline(always)]
+    fn insert_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Digest]),
+        mut told: impl FnMut(Insertion),
+    ) -> Result<(), Infallible> {
+        let (shape, mut windows) = (self.shape, self.windows.view_mut());
+        let far = self.paths.is_far(windows.view().bytes(), PREFETCH_FROM_BYTES);
+        let ahead = |windows: &WindowsMut<'_>, digest: Digest| {
+            let mut walk = Walk::new(digest);
+            shape.mask(&mut walk);
+            (0..shape.groups).for_each(|_| windows.view().prefetch(shape.next(&mut walk)));
+        };
+        pipeline(&mut windows, keys, hash, far, ahead, |windows, digests| {
+            digests.iter().for_each(|&digest| told(Insertion::new_if(put(windows, shape, digest))));
+        });
+        Ok(())
+    }
+}
+
+/// From a filter without counters nothing is removed, and every key is absent; it does not offer it.
+impl Removes for Bits {
+    fn remove(&mut self, digest: Digest) -> Removal {
+        if self.size.counter_bits.is_none() || !self.contains(digest) {
+            return Removal::Absent;
+        }
+        let mut windows = self.windows.view_mut();
+        self.shape.with_bits(digest, |places| {
+            prefetch_counters(&windows, places);
+            if windows.lower_all(places) { Removal::Stuck } else { Removal::Removed }
+        })
+    }
+
+    fn remove_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Digest]),
+        outcomes: &mut Vec<Removal>,
+    ) {
+        let remove = |bits: &mut Self, digests: &[Digest]| {
+            outcomes.extend(digests.iter().map(|&digest| bits.remove(digest)));
+        };
+        pipeline(self, keys, hash, false, |_, _| {}, remove);
+    }
+}
+
+impl Merges for Bits {
+    fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.must_match(other)?;
+        self.intersection = Intersection::of_union(self.intersection, other.intersection);
+        self.windows.merge(&other.windows);
+        if other.size.capacity > self.size.capacity {
+            self.size.capacity = other.size.capacity;
+            self.size.fpr = other.size.fpr;
+        }
+        Ok(())
+    }
+}
+
+impl Intersects for Bits {
+    fn intersect(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.must_match(other)?;
+        let common = match (self.intersection, other.intersection) {
+            (None, None) => {
+                let union = self.len_by_bits(self.windows.ones_of_union(&other.windows));
+                (self.estimated_len() + other.estimated_len() - union).max(0.0)
+            }
+            _ => f64::NAN,
+        };
+        self.windows.intersect(&other.windows);
+        self.intersection = Intersection::of(common, self.windows.ones());
+        Ok(())
+    }
+}
+
+impl Shifting {
+    /// Intersection: afterwards this filter still holds every key that was in both.
+    ///
+    /// Its rate is not above the lower one of the two, for keys that are in neither. A key of one filter alone is admitted as
+    /// often as the other filter admits a missing one. A filter with counters cannot: which of the keys that raised a
+    /// counter stay is unknown.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference; [`Error::Unsupported`] if there are counters. Then nothing has changed.
+    pub fn intersect(&mut self, other: &Self) -> Result<(), Error> {
+        self.must_match(other)?;
+        if !self.can().intersects {
+            return Err(self.unsupported("intersect"));
+        }
+        Ok(self.0.intersect(&other.0)?)
+    }
+
+    /// Whether a key is probably in. `read` is called with the number of the first of the 8 bytes of each load, for benchmarks
+    /// that count cache lines.
+    #[doc(hidden)]
+    pub fn contains_traced(&self, key: impl Key, mut read: impl FnMut(u64)) -> bool {
+        let windows = self.0.kernel.windows.view();
+        self.0.kernel.shape.holds(self.hashing().digest_of(key), |start| {
+            read(start / 8);
+            windows.window(start)
+        })
+    }
+
+    /// The bits of a key, those of one load together: a place, and the same distances beyond it for every place.
+    ///
+    /// ```
+    /// let mut seen = mayhap::Shifting::new(100, 0.01)?;
+    /// seen.insert("hello");
+    /// let loads = seen.loads("hello");
+    /// assert_eq!(loads.len() as u32, seen.probes() / 2);
+    /// assert!(loads.iter().flatten().all(|&bit| seen.bit(bit) == Some(true)));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    #[must_use]
+    pub fn loads(&self, key: impl Key) -> Vec<Vec<u64>> {
+        let shape = self.0.kernel.shape;
+        let mut walk = Walk::new(self.hashing().digest_of(key));
+        let mask = shape.mask(&mut walk);
+        (0..shape.groups).map(|_| places(shape.next(&mut walk), mask).collect()).collect()
+    }
+
+    /// Whether a bit is set; `None` behind the last.
+    #[must_use]
+    pub fn bit(&self, position: u64) -> Option<bool> {
+        let windows = &self.0.kernel.windows;
+        let word = |position: u64| windows.words().as_slice()[index(position / 64)];
+        (position < windows.len()).then(|| word(position) >> (position % 64) & 1 == 1)
+    }
+
+    /// All bits, counters and the 56 bits behind the last place included.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.0.kernel.size.bits()
+    }
+
+    /// The places at which a window may start: what the bits of a Bloom filter are.
+    #[must_use]
+    pub fn starts(&self) -> u64 {
+        self.0.kernel.size.starts
+    }
+
+    /// Bits per key.
+    #[must_use]
+    pub fn probes(&self) -> u32 {
+        self.0.kernel.size.probes
+    }
+
+    /// Offsets per key.
+    #[must_use]
+    pub fn shifts(&self) -> u32 {
+        self.0.kernel.size.shifts
+    }
+
+    /// Bits of each counter, if there are any.
+    #[must_use]
+    pub fn counter_bits(&self) -> Option<u32> {
+        self.0.kernel.size.counter_bits
+    }
+
+    /// How many counters are at their top, where they stay. Their keys cannot be removed.
+    #[must_use]
+    pub fn saturated(&self) -> u64 {
+        saturated(&self.0.kernel.windows)
+    }
+}
+
+impl Intersect for Shifting {
+    fn intersect_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
+        let other = family::same_type(self, other)?;
+        // Filters with counters do not offer this. If it is called all the same they stay as they are, which loses no key.
+        if self.can().intersects { self.0.intersect(&other.0) } else { self.must_match(other) }
     }
 }
 
@@ -682,7 +656,7 @@ pub(super) struct Claim {
 
 impl Claim {
     /// The payload, if it is what the parameters say.
-    pub(super) fn windows(&self, frame: &mut Frame, hashing: Hashing) -> Result<Windows, DecodeError> {
+    pub(super) fn windows(&self, frame: &mut Frame) -> Result<Windows, DecodeError> {
         let &Self { starts, counter_bits, saturated } = self;
         let header = &frame.header;
         if starts == 0 || window_bits(starts, counter_bits) > MAX_BITS {
@@ -692,7 +666,6 @@ impl Claim {
         if saturated > if counter_bits.is_some() { bits } else { 0 } {
             return Err(DecodeError::Value { field: "saturated counters", found: saturated });
         }
-        header.must_be_hashed(hashing)?;
         let of_bits = words_for(bits) * 8;
         let of_counters = counter_bits.map_or(0, |width| words_for(bits * u64::from(width)) * 8);
         let (expected, found) = (of_bits + of_counters, header.payload.length);
@@ -753,6 +726,20 @@ pub(super) fn write_windows<'a>(windows: &'a Windows, out: &mut Writer<'a>) {
     }
 }
 
+/// How many counters of windows are at their top.
+pub(super) fn saturated(windows: &Windows) -> u64 {
+    windows.counters().map_or(0, Counters::saturated)
+}
+
+/// What filters of windows promise.
+pub(super) const fn guarantee(counter_bits: Option<u32>) -> Guarantee {
+    if counter_bits.is_some() {
+        Guarantee::NoFalseNegativesIfDeletesValid
+    } else {
+        Guarantee::NoFalseNegatives
+    }
+}
+
 /// What the counters of windows are, for people.
 pub(super) fn counter_report(windows: &Windows, bits: Option<u32>) -> Option<CounterReport> {
     let counters = windows.counters()?;
@@ -766,168 +753,6 @@ pub(super) fn counter_report(windows: &Windows, bits: Option<u32>) -> Option<Cou
     })
 }
 
-impl Filter for Shifting {
-    fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        let windows = self.windows.view();
-        self.shape.holds(digest, |start| windows.window(start))
-    }
-
-    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        self.ask_all(digests, copy, hits);
-    }
-}
-
-impl Insert for Shifting {
-    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        Ok(self.put(digest))
-    }
-
-    fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
-        self.put_all(digests, copy, |outcome| outcomes.push(outcome));
-        Ok(())
-    }
-}
-
-/// Without counters nothing is ever removed, and every key is absent: [`AnyFilter::as_remove`] does not offer it
-/// then, and [`Shifting::remove`] says so.
-impl Remove for Shifting {
-    fn remove_digest(&mut self, digest: Digest) -> Removal {
-        if self.size.counter_bits.is_none() || !self.contains_digest(digest) {
-            return Removal::Absent;
-        }
-        let mut windows = self.windows.view_mut();
-        self.shape.with_bits(digest, |places| {
-            prefetch_counters(&windows, places);
-            if windows.lower_all(places) { Removal::Stuck } else { Removal::Removed }
-        })
-    }
-}
-
-impl Merge for Shifting {
-    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        self.merge(family::same_type(self, other)?)
-    }
-}
-
-impl Intersect for Shifting {
-    fn intersect_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        let other = family::same_type(self, other)?;
-        self.must_match(other)?;
-        // Filters with counters do not offer this; asked all the same, they stay as they are, which loses no key.
-        let _ = self.intersect(other);
-        Ok(())
-    }
-}
-
-impl AnyFilter for Shifting {
-    fn family(&self) -> &'static Family {
-        &FAMILY
-    }
-
-    #[cfg(feature = "internals")]
-    fn set_paths(&mut self, paths: Paths) {
-        self.paths = paths;
-    }
-
-    fn report(&self) -> Report {
-        let rate = self.rate();
-        let estimated_len = self.estimated_len();
-        Report {
-            capacity: self.size.capacity,
-            inserted: self.inserted,
-            estimated_len: estimated_len.is_finite().then_some(estimated_len),
-            bits: self.bits(),
-            probes: Some(self.size.probes),
-            fill: self.fill(),
-            fpr_asked: self.size.fpr_asked,
-            fpr_now: rate.value,
-            fpr_interval: rate.interval(),
-            fpr_at_capacity: self.size.fpr,
-            guarantee: if self.size.counter_bits.is_some() {
-                Guarantee::NoFalseNegativesIfDeletesValid
-            } else {
-                Guarantee::NoFalseNegatives
-            },
-        }
-    }
-
-    fn counters(&self) -> Option<CounterReport> {
-        counter_report(&self.windows, self.size.counter_bits)
-    }
-
-    fn can(&self) -> Capabilities {
-        match self.size.counter_bits {
-            Some(_) => Capabilities { removes: true, intersects: false, ..PLAIN },
-            None => PLAIN,
-        }
-    }
-
-    fn unsupported(&self, operation: &'static str) -> Error {
-        let family = FAMILY.name;
-        match operation {
-            "remove" => Error::UnsupportedWithoutCounters { family, operation },
-            _ => Error::Unsupported { family, operation },
-        }
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        let ShiftingSize { capacity, starts, probes, shifts, counter_bits, fpr_asked, .. } = self.size;
-        out.probing(Probing::Shifting);
-        out.counts(self.inserted, self.windows.ones());
-        out.intersection(Intersection::stored(self.intersection, self.windows.ones()));
-        out.params()
-            .u64(starts)
-            .u32(probes)
-            .u32(shifts)
-            .u32(WINDOW)
-            .u32(counter_bits.unwrap_or(0))
-            .u64(capacity)
-            .f64(fpr_asked)
-            .u64(self.saturated());
-        write_windows(&self.windows, out);
-    }
-
-    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_each(keys, hits);
-    }
-
-    fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
-        let hashing = self.hashing;
-        self.put_all(
-            keys,
-            |keys, digests| Key::digests(keys, &hashing, digests),
-            |outcome| outcomes.push(outcome),
-        );
-        Ok(())
-    }
-
-    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
-        Some(self)
-    }
-    fn as_remove(&mut self) -> Option<&mut dyn Remove> {
-        self.can().removes.then_some(self as &mut dyn Remove)
-    }
-    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
-        Some(self)
-    }
-    fn as_intersect(&mut self) -> Option<&mut dyn Intersect> {
-        self.can().intersects.then_some(self as &mut dyn Intersect)
-    }
-}
-
-impl<K: Key> Extend<K> for Shifting {
-    fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
-        keys.into_iter().for_each(|key| {
-            self.insert(key);
-        });
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -939,7 +764,7 @@ mod tests {
             let spec = Spec::new().with_bits(bits).with_probes(probes).with_shifts(shifts);
             let mut filter = Shifting::from_spec(&spec).unwrap();
             for key in 0..200u64 {
-                let digest = filter.hashing.digest_of(key);
+                let digest = filter.hashing().digest_of(key);
                 let mut values = {
                     let mut walk = Walk::new(digest);
                     core::iter::from_fn(move || Some(walk.next()))
@@ -959,24 +784,24 @@ mod tests {
                 }
                 let mut seen = Vec::new();
                 let mut distinct = Vec::new();
-                filter.shape.holds(digest, |start| {
+                filter.0.kernel.shape.holds(digest, |start| {
                     seen.push(start);
                     u64::MAX
                 });
-                filter.shape.with_bits(digest, |places| distinct.extend_from_slice(places));
+                filter.0.kernel.shape.with_bits(digest, |places| distinct.extend_from_slice(places));
                 assert_eq!(seen, starts, "one load for each place, in order");
                 expected.sort_unstable();
                 expected.dedup();
                 distinct.sort_unstable();
                 assert_eq!(distinct, expected);
-                let before = filter.windows.clone();
+                let before = filter.0.kernel.windows.clone();
                 filter.insert(key);
-                for place in (0..filter.windows.len()).filter(|_| bits < 10_000) {
+                for place in (0..filter.0.kernel.windows.len()).filter(|_| bits < 10_000) {
                     let bit = |windows: &Windows| {
                         windows.words().as_slice()[(place / 64) as usize] >> (place % 64) & 1
                     };
                     let set = bit(&before) == 1 || expected.contains(&place);
-                    assert_eq!(bit(&filter.windows) == 1, set);
+                    assert_eq!(bit(&filter.0.kernel.windows) == 1, set);
                 }
             }
         }

@@ -45,56 +45,41 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::batch::{copy, pipeline};
-use crate::bits::{BEHIND, Counters, WINDOW, Windows, WindowsMut, WindowsRef};
-use crate::error::{DecodeError, Error, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report};
+use crate::batch::pipeline;
+use crate::bits::{BEHIND, WINDOW, Windows, WindowsMut, WindowsRef};
+use crate::error::{DecodeError, Error, Mismatch, SpecError};
+use crate::family::{AnyFilter, Cost, CounterReport, Family, Guarantee, Make};
 use crate::filters::shifting::{
-    Claim, PREFETCH_FROM_BYTES, counter_report, must_probe_by, prefetch_counters, read_shape, write_windows,
+    Claim, PREFETCH_FROM_BYTES, counter_report, guarantee, prefetch_counters, read_shape, saturated,
+    write_windows,
 };
-use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::hash::{Digest, Hashing, Key};
 use crate::math::{self, MAX_PROBES};
 use crate::narrow::index;
 use crate::paths::Paths;
 use crate::probing::{Probing, Walk, distinct, reduce};
 use crate::rates::{self, Rate};
+use crate::shell::{Empty, Kernel, filter};
 use crate::spec::{Plan, ShiftingAssociationSize, Spec};
-use crate::traits::{Filter, Insertion, Removal};
-use crate::wire::{Fields, Frame, Summing, Writer};
+use crate::traits::{Insertion, Removal};
+use crate::wire::{Fields, Frame, Writer};
 
 /// The family `shifting-association`.
 pub static FAMILY: Family = Family {
     id: 14,
     name: "shifting-association",
     summary: "two sets in one filter: which of them is a key in, first, second or both; made of both at once",
-    can: Capabilities {
-        inserts: false,
-        removes: false,
-        counts: false,
-        labels: false,
-        merges: false,
-        intersects: false,
-        subtracts: false,
-        folds: false,
-        grows: false,
-        exact: false,
-    },
+    can: ShiftingAssociation::CAN,
     probing: &[Probing::ShiftingAssociation],
     cost: Cost { query: "O(k)", insert: "O(k) with counters", space: "1.44 n log2(3/p)" },
     make: Make::OfTwo(|spec, first, second| {
         Ok(Box::new(ShiftingAssociation::of_digests(spec, first, second)?))
     }),
     shared: None,
-    plan,
+    plan: |spec| Ok(spec.shifting_association()?.plan()),
     decode: |frame, hashing| Ok(Box::new(ShiftingAssociation::decode(frame, hashing)?)),
     in_place: false,
 };
-
-fn plan(spec: &Spec) -> Result<Plan, SpecError> {
-    let size = spec.shifting_association()?;
-    let ShiftingAssociationSize { capacity, probes, fpr_asked, fpr, .. } = size;
-    Ok(Plan { capacity, fpr_asked, fpr, bits: size.bits(), probes: Some(probes) })
-}
 
 /// Which of two sets a key is in: what is stored of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,27 +187,28 @@ impl Association {
     }
 }
 
-/// A shifting Bloom filter of two sets.
-#[derive(Clone, Debug)]
-pub struct ShiftingAssociation {
-    windows: Windows,
-    size: ShiftingAssociationSize,
-    hashing: Hashing,
-    paths: Paths,
-    /// Insert calls.
-    inserted: Option<u64>,
+filter! {
+    /// A shifting Bloom filter of two sets.
+    ///
+    /// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, hashing,
+    /// bits and counters.
+    ///
+    /// It contains a key that is in one of the sets or in both. The capacity is the number of keys of either set, and the
+    /// rate that at which keys of neither set are admitted.
+    ShiftingAssociation(Bits) = FAMILY {
+        /// The caller [inserts](ShiftingAssociation::insert) the keys, and says which sets they are in. Bits are all that the
+        /// filter takes, counters and the 56 bits behind the last place included. The number of keys must be given or
+        /// follow from the other numbers.
+        specified,
+    }
 }
 
-/// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, hashing,
-/// bits and counters.
-impl PartialEq for ShiftingAssociation {
-    fn eq(&self, other: &Self) -> bool {
-        let (ours, theirs) = (&self.size, &other.size);
-        ours.probes == theirs.probes
-            && ours.counter_bits == theirs.counter_bits
-            && self.hashing == other.hashing
-            && self.windows == other.windows
-    }
+/// The bits of a shifting Bloom filter of two sets.
+#[derive(Clone, Debug)]
+pub(crate) struct Bits {
+    windows: Windows,
+    size: ShiftingAssociationSize,
+    paths: Paths,
 }
 
 /// The largest first offset: half of the bits of a window behind its first.
@@ -295,6 +281,205 @@ fn put(windows: &mut WindowsMut<'_>, shape: Shape, digest: Digest, part: Part) -
     })
 }
 
+impl Bits {
+    fn shape(&self) -> Shape {
+        Shape { starts: self.size.starts, probes: self.size.probes }
+    }
+
+    fn association(&self, digest: Digest) -> Association {
+        let windows = self.windows.view();
+        self.shape().ask(digest, |start| windows.window(start))
+    }
+
+    #[inline(always)]
+    fn ask_all<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), mut each: impl FnMut(Association)) {
+        let (mut windows, shape) = (self.windows.view(), self.shape());
+        let far = self.paths.is_far(windows.bytes(), PREFETCH_FROM_BYTES);
+        let ahead = |windows: &WindowsRef<'_>, digest: Digest| shape.prefetch(*windows, digest);
+        pipeline(&mut windows, keys, hash, far, ahead, |windows, digests| {
+            digests.iter().for_each(|&digest| each(shape.ask(digest, |start| windows.window(start))));
+        });
+    }
+
+    fn insert(&mut self, digest: Digest, part: Part) -> Insertion {
+        let shape = self.shape();
+        Insertion::new_if(put(&mut self.windows.view_mut(), shape, digest, part))
+    }
+
+    /// Inserts many keys, several at a time in flight.
+    fn insert_all(&mut self, keys: &[(Digest, Part)]) {
+        // A part as a number, because a batch starts with some value of it.
+        let hash = |keys: &[(Digest, Part)], to: &mut [(Digest, u8)]| {
+            to.iter_mut().zip(keys).for_each(|(to, &(digest, part))| *to = (digest, part as u8));
+        };
+        let (shape, mut windows) = (self.shape(), self.windows.view_mut());
+        let far = self.paths.is_far(windows.view().bytes(), PREFETCH_FROM_BYTES);
+        let ahead = |windows: &WindowsMut<'_>, (digest, _)| shape.prefetch(windows.view(), digest);
+        pipeline(&mut windows, keys, hash, far, ahead, |windows, keys| {
+            for &(digest, part) in keys {
+                put(windows, shape, digest, Part::ALL[usize::from(part)]);
+            }
+        });
+    }
+
+    /// As [`ShiftingAssociation::remove`].
+    fn remove(&mut self, digest: Digest, part: Part) -> Removal {
+        let shape = self.shape();
+        let windows = self.windows.view();
+        if !shape.ask(digest, |start| windows.window(start)).allows(part) {
+            return Removal::Absent;
+        }
+        let mut windows = self.windows.view_mut();
+        shape.with_bits(digest, part, |places| {
+            prefetch_counters(&windows, places);
+            if windows.lower_all(places) { Removal::Stuck } else { Removal::Removed }
+        })
+    }
+}
+
+impl Kernel for Bits {
+    type Hash = Digest;
+
+    #[inline]
+    fn contains(&self, digest: Digest) -> bool {
+        self.association(digest) != Association::Neither
+    }
+
+    #[inline(always)]
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Digest]), hits: &mut [bool]) {
+        let mut hits = hits.iter_mut();
+        self.ask_all(keys, hash, |answer| {
+            if let Some(hit) = hits.next() {
+                *hit = answer != Association::Neither;
+            }
+        });
+    }
+
+    fn plan(&self) -> Plan {
+        self.size.plan()
+    }
+
+    fn fill(&self) -> f64 {
+        self.windows.ones() as f64 / self.windows.len() as f64
+    }
+
+    fn rate(&self) -> Rate {
+        let (windows, probes) = (&self.windows, self.size.probes);
+        let pairs = HALF * HALF;
+        if pairs * (windows.starts() / 64) > rates::LOOKED_AT_WINDOWS {
+            return Rate::computed(math::any_of(math::fpr_from_fill(self.fill(), probes), 3));
+        }
+        let all_set = |mask: u64| math::fpr_from_fill(windows.share_with(mask), probes);
+        let alone: Vec<f64> = (0..=BEHIND).map(|offset| all_set(1 << offset)).collect();
+        let with_first: Vec<f64> = (0..=BEHIND).map(|offset| all_set(1 | 1 << offset)).collect();
+        // One of three bits, by inclusion and exclusion, on average over all pairs of offsets.
+        let mut sum = 0.0;
+        for first in 1..=HALF {
+            for second in first + 1..=first + HALF {
+                let ([one, other], pair) = ([first, second].map(index), 1 << first | 1 << second);
+                sum += alone[0] + alone[one] + alone[other];
+                sum += all_set(1 | pair) - with_first[one] - with_first[other] - all_set(pair);
+            }
+        }
+        rates::sampled_if_tiny(
+            |digest| self.contains(digest),
+            windows.starts(),
+            probes,
+            rates::SAMPLED,
+            sum / pairs as f64,
+        )
+    }
+
+    fn estimated_len(&self) -> f64 {
+        math::estimated_len(self.windows.len(), self.windows.ones(), self.size.probes)
+    }
+
+    fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+        let (ours, theirs) = (&self.size, &other.size);
+        if ours.counter_bits != theirs.counter_bits {
+            return Err(Mismatch::Counters { ours: ours.counter_bits, theirs: theirs.counter_bits });
+        }
+        if ours.starts != theirs.starts {
+            return Err(Mismatch::Bits { ours: ours.bits(), theirs: theirs.bits() });
+        }
+        if ours.probes != theirs.probes {
+            return Err(Mismatch::Probes { ours: ours.probes, theirs: theirs.probes });
+        }
+        Ok(())
+    }
+
+    fn holds_the_same(&self, other: &Self) -> bool {
+        self.windows == other.windows
+    }
+
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        let ShiftingAssociationSize { capacity, starts, probes, counter_bits, fpr_asked, .. } = self.size;
+        out.probing(Probing::ShiftingAssociation);
+        out.ones(self.windows.ones());
+        out.params()
+            .u64(starts)
+            .u32(probes)
+            .u32(WINDOW)
+            .u32(counter_bits.unwrap_or(0))
+            .u32(0)
+            .u64(capacity)
+            .f64(fpr_asked)
+            .u64(saturated(&self.windows));
+        write_windows(&self.windows, out);
+    }
+
+    fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
+        let mut fields = Fields::new(&frame.header.params);
+        let starts = fields.u64("places")?;
+        let probes = fields.u32("probes")?;
+        let counter_bits = read_shape(&mut fields)?;
+        fields.zero_u32("padding of the parameters")?;
+        let capacity = fields.u64("capacity")?;
+        let fpr_asked = fields.rate("asked rate")?;
+        let claim = Claim { starts, counter_bits, saturated: fields.u64("saturated counters")? };
+        fields.end("parameters", frame.header.params.len())?;
+        if !(1..=MAX_PROBES).contains(&probes) {
+            return Err(DecodeError::Value { field: "probes", found: probes.into() });
+        }
+        let windows = claim.windows(frame)?;
+        let fpr = math::any_of(math::bloom_fpr(starts, capacity as f64, probes), 3);
+        let size = ShiftingAssociationSize { capacity, starts, probes, counter_bits, fpr_asked, fpr };
+        Ok(Self { windows, size, paths: Paths::default() })
+    }
+
+    fn take_paths(&mut self, paths: Paths) {
+        self.paths = paths;
+    }
+
+    fn counters(&self) -> Option<CounterReport> {
+        counter_report(&self.windows, self.size.counter_bits)
+    }
+
+    fn guarantee(&self) -> Guarantee {
+        guarantee(self.size.counter_bits)
+    }
+
+    /// With counters it removes keys whose part is given, which code that knows only keys cannot do.
+    fn unsupported(&self, operation: &'static str) -> Option<Error> {
+        let family = FAMILY.name;
+        (operation == "remove" && self.size.counter_bits.is_none())
+            .then_some(Error::UnsupportedWithoutCounters { family, operation })
+    }
+}
+
+impl Empty for Bits {
+    fn empty(spec: &Spec) -> Result<Self, SpecError> {
+        let size = spec.shifting_association()?;
+        let windows = Windows::zeroed(size.starts, size.counter_bits)?;
+        Ok(Self { windows, size, paths: spec.paths })
+    }
+
+    /// No counter is saturated afterwards.
+    fn clear(&mut self) {
+        self.windows.clear();
+    }
+}
+
 impl ShiftingAssociation {
     /// A filter of the keys of two sets, in any order and as often as they like. Without a capacity it is made for as many
     /// keys as there are in either.
@@ -334,50 +519,18 @@ impl ShiftingAssociation {
         keys.extend(
             second.iter().filter(|digest| !is_in(&first, digest)).map(|&digest| (digest, Part::SecondOnly)),
         );
-        filter.put_all(&keys);
+        filter.0.kernel.insert_all(&keys);
+        filter.0.add_inserted(keys.len() as u64);
         Ok(filter)
-    }
-
-    /// An empty filter of whatever was asked for, whose keys are [inserted](ShiftingAssociation::insert) by whoever knows
-    /// which sets they are in. Bits are all that it takes, counters and the 56 bits behind the last place included.
-    ///
-    /// # Errors
-    /// As for [`of_sets`](ShiftingAssociation::of_sets), and if the number of keys neither is said nor follows.
-    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        let (size, hashing) = (spec.shifting_association()?, spec.hashed()?);
-        let windows = Windows::zeroed(size.starts, size.counter_bits)?;
-        Ok(Self { windows, size, hashing, paths: spec.paths, inserted: Some(0) })
-    }
-
-    fn shape(&self) -> Shape {
-        Shape { starts: self.size.starts, probes: self.size.probes }
     }
 
     /// Inserts a key that is in these sets and was in none before.
     ///
     /// [`Insertion::New`] is certain.
     pub fn insert(&mut self, key: impl Key, part: Part) -> Insertion {
-        let (digest, shape) = (self.hashing.digest_of(key), self.shape());
-        // A crafted file may claim any number of calls: they end at the top instead of going round.
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
-        Insertion::new_if(put(&mut self.windows.view_mut(), shape, digest, part))
-    }
-
-    /// Inserts many keys by their digests, several at a time in flight.
-    fn put_all(&mut self, keys: &[(Digest, Part)]) {
-        // A part as a number, because a batch starts with some value of it.
-        let hash = |keys: &[(Digest, Part)], to: &mut [(Digest, u8)]| {
-            to.iter_mut().zip(keys).for_each(|(to, &(digest, part))| *to = (digest, part as u8));
-        };
-        let (shape, mut windows) = (self.shape(), self.windows.view_mut());
-        let far = self.paths.is_far(windows.view().bytes(), PREFETCH_FROM_BYTES);
-        let ahead = |windows: &WindowsMut<'_>, (digest, _)| shape.prefetch(windows.view(), digest);
-        pipeline(&mut windows, keys, hash, far, ahead, |windows, keys| {
-            for &(digest, part) in keys {
-                put(windows, shape, digest, Part::ALL[usize::from(part)]);
-            }
-        });
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
+        let digest = self.hashing().digest_of(key);
+        self.0.add_inserted(1);
+        self.0.kernel.insert(digest, part)
     }
 
     /// Removes a key that was inserted into this part, and is in neither set from now on. It is
@@ -387,19 +540,11 @@ impl ShiftingAssociation {
     /// # Errors
     /// [`Error::UnsupportedWithoutCounters`] if it has none.
     pub fn remove(&mut self, key: impl Key, part: Part) -> Result<Removal, Error> {
-        if self.size.counter_bits.is_none() {
+        if self.counter_bits().is_none() {
             return Err(self.unsupported("remove"));
         }
-        let (digest, shape) = (self.hashing.digest_of(key), self.shape());
-        let windows = self.windows.view();
-        if !shape.ask(digest, |start| windows.window(start)).allows(part) {
-            return Ok(Removal::Absent);
-        }
-        let mut windows = self.windows.view_mut();
-        shape.with_bits(digest, part, |places| {
-            prefetch_counters(&windows, places);
-            Ok(if windows.lower_all(places) { Removal::Stuck } else { Removal::Removed })
-        })
+        let digest = self.hashing().digest_of(key);
+        Ok(self.0.kernel.remove(digest, part))
     }
 
     /// Moves a key from the part that it was inserted into to another. The outcome is that of its removal from the old part:
@@ -420,36 +565,34 @@ impl ShiftingAssociation {
     /// # Errors
     /// [`Error::UnsupportedWithoutCounters`] if it has none.
     pub fn replace(&mut self, key: impl Key, from: Part, to: Part) -> Result<Removal, Error> {
-        let digest = self.hashing.digest_of(&key);
+        let digest = self.hashing().digest_of(&key);
         let removed = self.remove(key, from)?;
         if removed != Removal::Absent {
-            let shape = self.shape();
-            put(&mut self.windows.view_mut(), shape, digest, to);
+            self.0.kernel.insert(digest, to);
         }
         Ok(removed)
     }
 
-    /// Which of the sets a key is in, as far as can be told.
+    /// Which of the sets a key is in, as far as the filter can tell.
     #[must_use]
     #[inline]
     pub fn association(&self, key: impl Key) -> Association {
-        self.association_digest(self.hashing.digest_of(key))
+        self.association_digest(self.hashing().digest_of(key))
     }
 
     /// The same for a key that is hashed already.
     #[must_use]
     #[inline]
     pub fn association_digest(&self, digest: Digest) -> Association {
-        let windows = self.windows.view();
-        self.shape().ask(digest, |start| windows.window(start))
+        self.0.kernel.association(digest)
     }
 
-    /// Asks for a key, and calls `read` with the number of the first of the 8 bytes of each load, for benchmarks that count
-    /// what is touched.
+    /// The association of a key. `read` is called with the number of the first of the 8 bytes of each load, for benchmarks that
+    /// count cache lines.
     #[doc(hidden)]
     pub fn association_traced(&self, key: impl Key, mut read: impl FnMut(u64)) -> Association {
-        let windows = self.windows.view();
-        self.shape().ask(self.hashing.digest_of(key), |start| {
+        let windows = self.0.kernel.windows.view();
+        self.0.kernel.shape().ask(self.hashing().digest_of(key), |start| {
             read(start / 8);
             windows.window(start)
         })
@@ -457,262 +600,45 @@ impl ShiftingAssociation {
 
     /// Which of the sets many keys are in, several at a time in flight; appends one answer each.
     pub fn association_all<K: Key>(&self, keys: &[K], answers: &mut Vec<Association>) {
-        let hashing = self.hashing;
+        let hashing = self.hashing();
         let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
-        self.ask_all(keys, hash, |answer| answers.push(answer));
-    }
-
-    /// Whether a key is perhaps in one of the sets. `false` is certain.
-    #[must_use]
-    #[inline]
-    pub fn contains(&self, key: impl Key) -> bool {
-        self.association(key) != Association::Neither
-    }
-
-    /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
-        let hashing = self.hashing;
-        let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
-        self.ask_all(keys, hash, |answer| hits.push(answer != Association::Neither));
-    }
-
-    #[inline(always)]
-    fn ask_all<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), mut each: impl FnMut(Association)) {
-        let (mut windows, shape) = (self.windows.view(), self.shape());
-        let far = self.paths.is_far(windows.bytes(), PREFETCH_FROM_BYTES);
-        let ahead = |windows: &WindowsRef<'_>, digest: Digest| shape.prefetch(*windows, digest);
-        pipeline(&mut windows, keys, hash, far, ahead, |windows, digests| {
-            digests.iter().for_each(|&digest| each(shape.ask(digest, |start| windows.window(start))));
-        });
-    }
-
-    /// Forgets all keys, and that counters were saturated.
-    pub fn clear(&mut self) {
-        self.windows.clear();
-        self.inserted = Some(0);
+        self.0.kernel.ask_all(keys, hash, |answer| answers.push(answer));
     }
 
     /// All bits, counters and the 56 bits behind the last place included.
     #[must_use]
     pub fn bits(&self) -> u64 {
-        self.size.bits()
+        self.0.kernel.size.bits()
     }
 
     /// The places at which a window may start.
     #[must_use]
     pub fn starts(&self) -> u64 {
-        self.windows.starts()
+        self.0.kernel.windows.starts()
     }
 
     /// Windows per key.
     #[must_use]
     pub fn probes(&self) -> u32 {
-        self.size.probes
+        self.0.kernel.size.probes
     }
 
     /// Bits of each counter, if there are any.
     #[must_use]
     pub fn counter_bits(&self) -> Option<u32> {
-        self.size.counter_bits
+        self.0.kernel.size.counter_bits
     }
 
     /// How many counters are at their top, where they stay. Their keys cannot be removed.
     #[must_use]
     pub fn saturated(&self) -> u64 {
-        self.windows.counters().map_or(0, Counters::saturated)
+        saturated(&self.0.kernel.windows)
     }
 
-    /// The number of keys of either set that it was made for.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
-        self.size.capacity
-    }
-
-    /// How keys are hashed.
-    #[must_use]
-    pub fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    /// How many keys went in, and those that have left too.
-    #[must_use]
-    pub fn inserted(&self) -> Option<u64> {
-        self.inserted
-    }
-
-    /// How many different keys are probably in; infinite when no bit is unset.
-    #[must_use]
-    pub fn estimated_len(&self) -> f64 {
-        math::estimated_len(self.windows.len(), self.windows.ones(), self.size.probes)
-    }
-
-    /// The share of the bits that are set.
-    #[must_use]
-    pub fn fill(&self) -> f64 {
-        self.windows.ones() as f64 / self.windows.len() as f64
-    }
-
-    /// The rate at which keys of neither set are admitted by the filter as it is, from its fill.
-    #[must_use]
-    pub fn fpr(&self) -> f64 {
-        self.rate().value
-    }
-
-    fn rate(&self) -> Rate {
-        let (windows, probes) = (&self.windows, self.size.probes);
-        let pairs = HALF * HALF;
-        if pairs * (windows.starts() / 64) > rates::LOOKED_AT_WINDOWS {
-            return Rate::computed(math::any_of(math::fpr_from_fill(self.fill(), probes), 3));
-        }
-        let all_set = |mask: u64| math::fpr_from_fill(windows.share_with(mask), probes);
-        let alone: Vec<f64> = (0..=BEHIND).map(|offset| all_set(1 << offset)).collect();
-        let with_first: Vec<f64> = (0..=BEHIND).map(|offset| all_set(1 | 1 << offset)).collect();
-        // One of three bits, by inclusion and exclusion, on average over all pairs of offsets.
-        let mut sum = 0.0;
-        for first in 1..=HALF {
-            for second in first + 1..=first + HALF {
-                let ([one, other], pair) = ([first, second].map(index), 1 << first | 1 << second);
-                sum += alone[0] + alone[one] + alone[other];
-                sum += all_set(1 | pair) - with_first[one] - with_first[other] - all_set(pair);
-            }
-        }
-        rates::sampled_if_tiny(
-            |digest| self.contains_digest(digest),
-            windows.starts(),
-            probes,
-            rates::SAMPLED,
-            sum / pairs as f64,
-        )
-    }
-
-    /// The share of clear answers to keys of either set that the filter as it is gives, from its fill.
+    /// The share of clear answers for keys of either set that the filter as it is gives, from its fill.
     #[must_use]
     pub fn clear_rate(&self) -> f64 {
-        math::association_clear(math::fpr_from_fill(self.fill(), self.size.probes))
-    }
-
-    /// The filter as it stands in a file.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        family::encode(self, Summing::Payload).to_vec()
-    }
-
-    /// A filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, None, &FAMILY, Self::decode)
-    }
-
-    /// A keyed filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
-    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
-    }
-
-    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
-        must_probe_by(frame, Probing::ShiftingAssociation)?;
-        let mut fields = Fields::new(&frame.header.params);
-        let starts = fields.u64("places")?;
-        let probes = fields.u32("probes")?;
-        let counter_bits = read_shape(&mut fields)?;
-        fields.zero_u32("padding of the parameters")?;
-        let capacity = fields.u64("capacity")?;
-        let fpr_asked = fields.rate("asked rate")?;
-        let claim = Claim { starts, counter_bits, saturated: fields.u64("saturated counters")? };
-        fields.end("parameters", frame.header.params.len())?;
-        if !(1..=MAX_PROBES).contains(&probes) {
-            return Err(DecodeError::Value { field: "probes", found: probes.into() });
-        }
-        let windows = claim.windows(frame, hashing)?;
-        let fpr = math::any_of(math::bloom_fpr(starts, capacity as f64, probes), 3);
-        let size = ShiftingAssociationSize { capacity, starts, probes, counter_bits, fpr_asked, fpr };
-        Ok(Self { windows, size, hashing, paths: Paths::default(), inserted: frame.header.inserted })
-    }
-}
-
-/// Whether a key is in one of the sets.
-impl Filter for ShiftingAssociation {
-    fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.association_digest(digest) != Association::Neither
-    }
-
-    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        self.ask_all(digests, copy, |answer| hits.push(answer != Association::Neither));
-    }
-}
-
-impl AnyFilter for ShiftingAssociation {
-    fn family(&self) -> &'static Family {
-        &FAMILY
-    }
-
-    #[cfg(feature = "internals")]
-    fn set_paths(&mut self, paths: Paths) {
-        self.paths = paths;
-    }
-
-    fn report(&self) -> Report {
-        let rate = self.rate();
-        let estimated_len = self.estimated_len();
-        Report {
-            capacity: self.size.capacity,
-            inserted: self.inserted,
-            estimated_len: estimated_len.is_finite().then_some(estimated_len),
-            bits: self.bits(),
-            probes: Some(self.size.probes),
-            fill: self.fill(),
-            fpr_asked: self.size.fpr_asked,
-            fpr_now: rate.value,
-            fpr_interval: rate.interval(),
-            fpr_at_capacity: self.size.fpr,
-            guarantee: if self.size.counter_bits.is_some() {
-                Guarantee::NoFalseNegativesIfDeletesValid
-            } else {
-                Guarantee::NoFalseNegatives
-            },
-        }
-    }
-
-    fn counters(&self) -> Option<CounterReport> {
-        counter_report(&self.windows, self.size.counter_bits)
-    }
-
-    fn unsupported(&self, operation: &'static str) -> Error {
-        let family = FAMILY.name;
-        // With counters it removes keys of which the part is said, which an edge that knows keys only does not do.
-        if operation == "remove" && self.size.counter_bits.is_none() {
-            return Error::UnsupportedWithoutCounters { family, operation };
-        }
-        Error::Unsupported { family, operation }
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        let ShiftingAssociationSize { capacity, starts, probes, counter_bits, fpr_asked, .. } = self.size;
-        out.probing(Probing::ShiftingAssociation);
-        out.counts(self.inserted, self.windows.ones());
-        out.params()
-            .u64(starts)
-            .u32(probes)
-            .u32(WINDOW)
-            .u32(counter_bits.unwrap_or(0))
-            .u32(0)
-            .u64(capacity)
-            .f64(fpr_asked)
-            .u64(self.saturated());
-        write_windows(&self.windows, out);
-    }
-
-    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_each(keys, hits);
+        math::association_clear(math::fpr_from_fill(self.fill(), self.probes()))
     }
 }
 

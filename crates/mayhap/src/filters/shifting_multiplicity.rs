@@ -44,86 +44,83 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::convert::Infallible;
 
 use crate::batch::{copy, pipeline};
 use crate::bits::{Counters, WINDOW, Windows, WindowsMut, WindowsRef};
-use crate::error::{DecodeError, Error, Full, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make, Report};
+use crate::error::{DecodeError, Error, Mismatch, SpecError};
+use crate::family::{AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make};
 use crate::filters::shifting::{
-    Claim, PREFETCH_FROM_BYTES, counter_report, must_probe_by, prefetch_counters, read_shape, write_windows,
+    Claim, PREFETCH_FROM_BYTES, counter_report, prefetch_counters, read_shape, saturated, write_windows,
 };
-use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::hash::{Digest, Hashing, Key};
 use crate::math::{self, MAX_PROBES};
 use crate::paths::Paths;
 use crate::probing::{Probing, positions, with_distinct};
 use crate::rates::{self, Rate};
+use crate::shell::{Counts, Empty, Inserts, Kernel, Removes, filter};
 use crate::spec::{MAX_COUNT, Plan, ShiftingMultiplicitySize, Spec};
-use crate::traits::{Count, Filter, Insert, Insertion, Removal, Remove};
-use crate::wire::{Fields, Frame, Summing, Writer};
+use crate::traits::{Insertion, Removal};
+use crate::wire::{Fields, Frame, Writer};
 
 /// The family `shifting-multiplicity`.
 pub static FAMILY: Family = Family {
     id: 15,
     name: "shifting-multiplicity",
     summary: "counts up to 57 without counters, of keys that were counted before; changes if it has counters",
-    can: PLAIN,
+    // Without counters. A union of the bits would have the larger count of a key, and not the sum.
+    can: ShiftingMultiplicity::CAN,
     probing: &[Probing::Scaled],
     cost: Cost { query: "O(k)", insert: "O(k) with counters", space: "1.44 n log2(57/p)" },
     make: Make::Counted(|spec, counts| Ok(Box::new(ShiftingMultiplicity::of_digests(spec, counts)?))),
     shared: None,
-    plan,
+    plan: |spec| Ok(spec.shifting_multiplicity()?.plan()),
     decode: |frame, hashing| Ok(Box::new(ShiftingMultiplicity::decode(frame, hashing)?)),
     in_place: false,
 };
 
-/// Without counters.
-const PLAIN: Capabilities = Capabilities {
-    inserts: false,
-    removes: false,
-    counts: true,
-    labels: false,
-    // The bits of both would say the larger count of a key, and not the sum.
-    merges: false,
-    intersects: false,
-    subtracts: false,
-    folds: false,
-    grows: false,
-    exact: false,
-};
-
-fn plan(spec: &Spec) -> Result<Plan, SpecError> {
-    let size = spec.shifting_multiplicity()?;
-    let ShiftingMultiplicitySize { capacity, probes, fpr_asked, fpr, .. } = size;
-    Ok(Plan { capacity, fpr_asked, fpr, bits: size.bits(), probes: Some(probes) })
-}
-
 /// Counts that are held before they are stored: many enough that a batch's start and end do not matter.
 const AT_ONCE: usize = 4096;
 
-/// A shifting Bloom filter of counts.
-#[derive(Clone, Debug)]
-pub struct ShiftingMultiplicity {
-    windows: Windows,
-    size: ShiftingMultiplicitySize,
-    hashing: Hashing,
-    paths: Paths,
-    /// How often all keys are in together, those that have left too; unknown after an interrupted update.
-    inserted: Option<u64>,
-    /// Whether a count was ever changed that only the filter itself knew.
-    guessed: bool,
+filter! {
+    /// A shifting Bloom filter of counts.
+    ///
+    /// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, hashing,
+    /// bits and counters.
+    ///
+    /// The rate is that at which missing keys get a count. The number of inserted keys is the sum of all counts that were
+    /// inserted.
+    ShiftingMultiplicity(Bits) = FAMILY {
+        /// Bits are all that it takes, counters and the 56 bits behind the last place included. The number of keys must be given or
+        /// follow from the other numbers.
+        specified,
+        /// Its count is one more than the filter's own answer. At the largest count it stays there.
+        ///
+        /// Where that answer is too high, other keys may be denied from then on, or get a count that is too low: see
+        /// [`replace`](ShiftingMultiplicity::replace).
+        ///
+        /// A filter without counters cannot: [`Error::UnsupportedWithoutCounters`].
+        may_insert,
+        /// Its count is one less than the filter's own answer. At the largest count it is [`Stuck`](Removal::Stuck), since the
+        /// true count may be larger; it also is if its counters are all saturated.
+        ///
+        /// As for [`insert`](ShiftingMultiplicity::insert), the answers for other keys may become too low.
+        ///
+        /// A filter without counters cannot: [`Error::UnsupportedWithoutCounters`].
+        may_remove,
+        /// At least as often as it is, up to the [largest](ShiftingMultiplicity::max_count) count.
+        counts,
+    }
 }
 
-/// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, hashing,
-/// bits and counters.
-impl PartialEq for ShiftingMultiplicity {
-    fn eq(&self, other: &Self) -> bool {
-        let (ours, theirs) = (&self.size, &other.size);
-        ours.probes == theirs.probes
-            && ours.max_count == theirs.max_count
-            && ours.counter_bits == theirs.counter_bits
-            && self.hashing == other.hashing
-            && self.windows == other.windows
-    }
+/// The bits of a shifting Bloom filter of counts.
+#[derive(Clone, Debug)]
+pub(crate) struct Bits {
+    windows: Windows,
+    size: ShiftingMultiplicitySize,
+    paths: Paths,
+    /// Whether a count was ever changed that only the filter itself knew.
+    guessed: bool,
 }
 
 /// From a digest to windows: arithmetic without memory.
@@ -183,6 +180,304 @@ fn take(windows: &mut WindowsMut<'_>, shape: Shape, digest: Digest, count: u64) 
     });
 }
 
+impl Bits {
+    fn shape(&self) -> Shape {
+        let ShiftingMultiplicitySize { starts, probes, max_count, .. } = self.size;
+        Shape { starts, probes, max_count }
+    }
+
+    /// Counts above the largest are the largest.
+    fn stored(&self, count: u64) -> u64 {
+        count.min(self.size.max_count.into())
+    }
+
+    /// Stores the counts of many keys, and returns their sum.
+    #[inline(always)]
+    fn insert_counts<T>(&mut self, counts: &[T], hash: impl Fn(&[T], &mut [(Digest, u64)])) -> u64 {
+        let (shape, most) = (self.shape(), u64::from(self.size.max_count));
+        let (mut windows, mut calls) = (self.windows.view_mut(), 0u64);
+        let far = self.paths.is_far(windows.view().bytes(), PREFETCH_FROM_BYTES);
+        let ahead = |windows: &WindowsMut<'_>, (digest, _)| shape.prefetch(windows.view(), digest);
+        pipeline(&mut windows, counts, hash, far, ahead, |windows, counts| {
+            for &(digest, count) in counts.iter().filter(|&&(_, count)| count > 0) {
+                put(windows, shape, digest, count.min(most));
+                calls = calls.saturating_add(count);
+            }
+        });
+        calls
+    }
+
+    /// As [`ShiftingMultiplicity::replace`].
+    fn replace(&mut self, digest: Digest, from: u64, to: u64) -> bool {
+        let (shape, old, new) = (self.shape(), self.stored(from), self.stored(to));
+        let windows = self.windows.view();
+        let has = |start: u64| windows.window(start) >> (old - 1) & 1 == 1;
+        if old > 0 && !positions(digest, shape.probes, shape.starts).all(has) {
+            return false;
+        }
+        self.change(digest, old, new);
+        true
+    }
+
+    fn change(&mut self, digest: Digest, old: u64, new: u64) {
+        let (shape, mut windows) = (self.shape(), self.windows.view_mut());
+        if old == new {
+            return;
+        }
+        // First the new one, so that bits which both have are never unset.
+        if new > 0 {
+            put(&mut windows, shape, digest, new);
+        }
+        if old > 0 {
+            take(&mut windows, shape, digest, old);
+        }
+    }
+
+    #[inline(always)]
+    fn ask_all<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), mut each: impl FnMut(u64)) {
+        let (mut windows, shape) = (self.windows.view(), self.shape());
+        let far = self.paths.is_far(windows.bytes(), PREFETCH_FROM_BYTES);
+        let ahead = |windows: &WindowsRef<'_>, digest: Digest| shape.prefetch(*windows, digest);
+        pipeline(&mut windows, keys, hash, far, ahead, |windows, digests| {
+            digests.iter().for_each(|&digest| each(shape.count(digest, |start| windows.window(start))));
+        });
+    }
+}
+
+impl Kernel for Bits {
+    type Hash = Digest;
+
+    #[inline]
+    fn contains(&self, digest: Digest) -> bool {
+        self.count(digest) > 0
+    }
+
+    #[inline(always)]
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Digest]), hits: &mut [bool]) {
+        let mut hits = hits.iter_mut();
+        self.ask_all(keys, hash, |count| {
+            if let Some(hit) = hits.next() {
+                *hit = count > 0;
+            }
+        });
+    }
+
+    fn plan(&self) -> Plan {
+        self.size.plan()
+    }
+
+    fn fill(&self) -> f64 {
+        self.windows.ones() as f64 / self.windows.len() as f64
+    }
+
+    fn rate(&self) -> Rate {
+        let (windows, ShiftingMultiplicitySize { probes, max_count, .. }) = (&self.windows, self.size);
+        if u64::from(max_count) * (windows.starts() / 64) > rates::LOOKED_AT_WINDOWS {
+            return Rate::computed(math::any_of(math::fpr_from_fill(self.fill(), probes), max_count));
+        }
+        let counts = (0..max_count).map(|count| math::fpr_from_fill(windows.share_with(1 << count), probes));
+        let known = math::compounded_fpr(counts);
+        rates::sampled_if_tiny(
+            |digest| self.contains(digest),
+            windows.starts(),
+            probes,
+            rates::SAMPLED_BY_FILL,
+            known,
+        )
+    }
+
+    fn estimated_len(&self) -> f64 {
+        math::estimated_len(self.windows.len(), self.windows.ones(), self.size.probes)
+    }
+
+    fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+        let (ours, theirs) = (&self.size, &other.size);
+        if ours.counter_bits != theirs.counter_bits {
+            return Err(Mismatch::Counters { ours: ours.counter_bits, theirs: theirs.counter_bits });
+        }
+        if ours.starts != theirs.starts {
+            return Err(Mismatch::Bits { ours: ours.bits(), theirs: theirs.bits() });
+        }
+        if ours.probes != theirs.probes {
+            return Err(Mismatch::Probes { ours: ours.probes, theirs: theirs.probes });
+        }
+        Ok(())
+    }
+
+    fn holds_the_same(&self, other: &Self) -> bool {
+        self.size.max_count == other.size.max_count && self.windows == other.windows
+    }
+
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        let ShiftingMultiplicitySize { capacity, starts, probes, max_count, counter_bits, fpr_asked, .. } =
+            self.size;
+        out.probing(Probing::Scaled);
+        out.ones(self.windows.ones());
+        out.params()
+            .u64(starts)
+            .u32(probes)
+            .u32(WINDOW)
+            .u32(counter_bits.unwrap_or(0))
+            .u32(max_count)
+            .u64(capacity)
+            .f64(fpr_asked)
+            .u64(saturated(&self.windows))
+            .u32(self.guessed.into())
+            .u32(0);
+        write_windows(&self.windows, out);
+    }
+
+    fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
+        let mut fields = Fields::new(&frame.header.params);
+        let starts = fields.u64("places")?;
+        let probes = fields.u32("probes")?;
+        let counter_bits = read_shape(&mut fields)?;
+        let max_count = fields.u32("largest count")?;
+        let capacity = fields.u64("capacity")?;
+        let fpr_asked = fields.rate("asked rate")?;
+        let claim = Claim { starts, counter_bits, saturated: fields.u64("saturated counters")? };
+        let guessed = fields.u32("guessed")?;
+        fields.zero_u32("padding of the parameters")?;
+        fields.end("parameters", frame.header.params.len())?;
+        if !(1..=MAX_PROBES).contains(&probes) {
+            return Err(DecodeError::Value { field: "probes", found: probes.into() });
+        }
+        if !(1..=MAX_COUNT).contains(&max_count) {
+            return Err(DecodeError::Value { field: "largest count", found: max_count.into() });
+        }
+        // Nothing can be changed without counters.
+        if guessed > u32::from(counter_bits.is_some()) {
+            return Err(DecodeError::Value { field: "guessed", found: guessed.into() });
+        }
+        let windows = claim.windows(frame)?;
+        let fpr = math::any_of(math::bloom_fpr(starts, capacity as f64, probes), max_count);
+        let size =
+            ShiftingMultiplicitySize { capacity, starts, probes, max_count, counter_bits, fpr_asked, fpr };
+        Ok(Self { windows, size, paths: Paths::default(), guessed: guessed == 1 })
+    }
+
+    fn take_paths(&mut self, paths: Paths) {
+        self.paths = paths;
+    }
+
+    fn counters(&self) -> Option<CounterReport> {
+        counter_report(&self.windows, self.size.counter_bits)
+    }
+
+    fn guarantee(&self) -> Guarantee {
+        match self.size.counter_bits {
+            None => Guarantee::NoFalseNegatives,
+            Some(_) if self.guessed => Guarantee::FalseNegativesPossible,
+            Some(_) => Guarantee::NoFalseNegativesIfDeletesValid,
+        }
+    }
+
+    fn can(&self) -> Option<Capabilities> {
+        let changes = self.size.counter_bits.is_some();
+        Some(Capabilities { inserts: changes, removes: changes, ..ShiftingMultiplicity::CAN })
+    }
+
+    fn unsupported(&self, operation: &'static str) -> Option<Error> {
+        let family = FAMILY.name;
+        matches!(operation, "insert" | "remove" | "replace")
+            .then_some(Error::UnsupportedWithoutCounters { family, operation })
+    }
+}
+
+impl Empty for Bits {
+    fn empty(spec: &Spec) -> Result<Self, SpecError> {
+        let size = spec.shifting_multiplicity()?;
+        let windows = Windows::zeroed(size.starts, size.counter_bits)?;
+        Ok(Self { windows, size, paths: spec.paths, guessed: false })
+    }
+
+    /// No counter is saturated afterwards, and no count guessed.
+    fn clear(&mut self) {
+        self.windows.clear();
+        self.guessed = false;
+    }
+}
+
+/// From the filter's own answer. A filter without counters does not offer it; then the next count is stored beside the old
+/// one.
+impl Inserts for Bits {
+    type Error = Infallible;
+
+    fn insert(&mut self, digest: Digest) -> Result<Insertion, Infallible> {
+        let old = self.count(digest);
+        // Without counters no bit is unset, and no other answer becomes wrong.
+        self.guessed |= self.size.counter_bits.is_some();
+        self.change(digest, old, self.stored(old + 1));
+        Ok(Insertion::new_if(old == 0))
+    }
+
+    fn insert_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Digest]),
+        mut told: impl FnMut(Insertion),
+    ) -> Result<(), Infallible> {
+        let insert = |bits: &mut Self, digests: &[Digest]| {
+            for &digest in digests {
+                let Ok(outcome) = bits.insert(digest);
+                told(outcome);
+            }
+        };
+        pipeline(self, keys, hash, false, |_, _| {}, insert);
+        Ok(())
+    }
+}
+
+/// From the filter's own answer. From a filter without counters nothing is removed, and every key is absent; it does not offer
+/// it.
+impl Removes for Bits {
+    fn remove(&mut self, digest: Digest) -> Removal {
+        let old = self.count(digest);
+        if self.size.counter_bits.is_none() || old == 0 {
+            return Removal::Absent;
+        }
+        let counters = self.windows.counters().map(Counters::view);
+        let is_at_top = |places: &[u64]| {
+            counters.is_some_and(|counters| places.iter().all(|&place| counters.get(place) == counters.max()))
+        };
+        if old >= self.size.max_count.into() || self.shape().with_bits(digest, old, is_at_top) {
+            return Removal::Stuck;
+        }
+        self.guessed = true;
+        self.change(digest, old, old - 1);
+        Removal::Removed
+    }
+
+    fn remove_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Digest]),
+        outcomes: &mut Vec<Removal>,
+    ) {
+        let remove = |bits: &mut Self, digests: &[Digest]| {
+            outcomes.extend(digests.iter().map(|&digest| bits.remove(digest)));
+        };
+        pipeline(self, keys, hash, false, |_, _| {}, remove);
+    }
+}
+
+impl Counts for Bits {
+    #[inline]
+    fn count(&self, digest: Digest) -> u64 {
+        let windows = self.windows.view();
+        self.shape().count(digest, |start| windows.window(start))
+    }
+
+    #[inline(always)]
+    fn count_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Digest]), counts: &mut Vec<u64>) {
+        self.ask_all(keys, hash, |count| counts.push(count));
+    }
+
+    fn ceiling(&self) -> u64 {
+        self.size.max_count.into()
+    }
+}
+
 impl ShiftingMultiplicity {
     /// A filter of keys, each once with how often it is in. Without a capacity it is made for as many keys as there are;
     /// they are held until then.
@@ -221,65 +516,31 @@ impl ShiftingMultiplicity {
             if some.is_empty() {
                 return Ok(filter);
             }
-            filter.put_all(&some, copy);
+            let calls = filter.0.kernel.insert_counts(&some, copy);
+            filter.0.add_inserted(calls);
         }
-    }
-
-    /// An empty filter of whatever was asked for. Bits are all that it takes, counters and the 56 bits behind the last
-    /// place included.
-    ///
-    /// # Errors
-    /// As for [`of_counts`](ShiftingMultiplicity::of_counts), and if the number of keys neither is said nor follows.
-    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        let (size, hashing) = (spec.shifting_multiplicity()?, spec.hashed()?);
-        let windows = Windows::zeroed(size.starts, size.counter_bits)?;
-        Ok(Self { windows, size, hashing, paths: spec.paths, inserted: Some(0), guessed: false })
-    }
-
-    fn shape(&self) -> Shape {
-        let ShiftingMultiplicitySize { starts, probes, max_count, .. } = self.size;
-        Shape { starts, probes, max_count }
-    }
-
-    /// Counts above the largest are the largest.
-    fn stored(&self, count: u64) -> u64 {
-        count.min(self.size.max_count.into())
     }
 
     /// Stores the count of a key that was not in before. A count of 0 stores nothing.
     ///
-    /// A key that was in with another count is told with the larger one, and its old bits stay.
+    /// A key that was in with another count gets the larger one, and its old bits stay.
     pub fn insert_count(&mut self, key: impl Key, count: u64) -> Insertion {
-        let (digest, shape, stored) = (self.hashing.digest_of(key), self.shape(), self.stored(count));
+        let digest = self.hashing().digest_of(key);
+        let (shape, stored) = (self.0.kernel.shape(), self.0.kernel.stored(count));
         if stored == 0 {
             return Insertion::Perhaps;
         }
-        // A crafted file may claim any number of calls: they end at the top instead of going round.
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(count));
-        Insertion::new_if(put(&mut self.windows.view_mut(), shape, digest, stored))
+        self.0.add_inserted(count);
+        Insertion::new_if(put(&mut self.0.kernel.windows.view_mut(), shape, digest, stored))
     }
 
     /// Stores the counts of many keys, several at a time in flight.
     pub fn insert_counts<K: Key>(&mut self, counts: &[(K, u64)]) {
-        let hashing = self.hashing;
-        self.put_all(counts, |counts, to| {
+        let hashing = self.hashing();
+        let calls = self.0.kernel.insert_counts(counts, |counts, to| {
             to.iter_mut().zip(counts).for_each(|(to, (key, count))| *to = (hashing.digest_of(key), *count));
         });
-    }
-
-    #[inline(always)]
-    fn put_all<K>(&mut self, counts: &[K], hash: impl Fn(&[K], &mut [(Digest, u64)])) {
-        let (shape, most) = (self.shape(), u64::from(self.size.max_count));
-        let (mut windows, mut calls) = (self.windows.view_mut(), 0u64);
-        let far = self.paths.is_far(windows.view().bytes(), PREFETCH_FROM_BYTES);
-        let ahead = |windows: &WindowsMut<'_>, (digest, _)| shape.prefetch(windows.view(), digest);
-        pipeline(&mut windows, counts, hash, far, ahead, |windows, counts| {
-            for &(digest, count) in counts.iter().filter(|&&(_, count)| count > 0) {
-                put(windows, shape, digest, count.min(most));
-                calls = calls.saturating_add(count);
-            }
-        });
-        self.inserted = self.inserted.map(|before| before.saturating_add(calls));
+        self.0.add_inserted(calls);
     }
 
     /// Changes the count of a key from one that is known exactly to another; 0 is a key that is not in. `false`: it was
@@ -300,419 +561,68 @@ impl ShiftingMultiplicity {
     /// # Errors
     /// [`Error::UnsupportedWithoutCounters`] if it has none.
     pub fn replace(&mut self, key: impl Key, from: u64, to: u64) -> Result<bool, Error> {
-        if self.size.counter_bits.is_none() {
+        if self.counter_bits().is_none() {
             return Err(self.unsupported("replace"));
         }
-        let (digest, shape) = (self.hashing.digest_of(key), self.shape());
-        let (old, new) = (self.stored(from), self.stored(to));
-        let windows = self.windows.view();
-        let has = |start: u64| windows.window(start) >> (old - 1) & 1 == 1;
-        if old > 0 && !positions(digest, shape.probes, shape.starts).all(has) {
-            return Ok(false);
+        let digest = self.hashing().digest_of(key);
+        let replaced = self.0.kernel.replace(digest, from, to);
+        if replaced {
+            self.0.add_inserted(to.saturating_sub(from));
         }
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(to.saturating_sub(from)));
-        self.change(digest, old, new);
-        Ok(true)
+        Ok(replaced)
     }
 
-    fn change(&mut self, digest: Digest, old: u64, new: u64) {
-        let (shape, mut windows) = (self.shape(), self.windows.view_mut());
-        if old == new {
-            return;
-        }
-        // First the new one, so that bits which both have are never unset.
-        if new > 0 {
-            put(&mut windows, shape, digest, new);
-        }
-        if old > 0 {
-            take(&mut windows, shape, digest, old);
-        }
-    }
-
-    /// Counts a key once more, from what the filter itself says. At the largest count it stays there.
-    ///
-    /// Where the filter says too much, other keys may be denied from then on, or told with a lower count: see
-    /// [`replace`](ShiftingMultiplicity::replace).
-    ///
-    /// # Errors
-    /// [`Error::UnsupportedWithoutCounters`] if it has none.
-    pub fn insert(&mut self, key: impl Key) -> Result<Insertion, Error> {
-        if self.size.counter_bits.is_none() {
-            return Err(self.unsupported("insert"));
-        }
-        let digest = self.hashing.digest_of(key);
-        Ok(self.count_up(digest))
-    }
-
-    /// Counts a key once less, from what the filter itself says. At the largest count it is [stuck](Removal::Stuck), since
-    /// the true count may be larger; so it is if its counters are all saturated.
-    ///
-    /// As for [`insert`](ShiftingMultiplicity::insert), others may suffer.
-    ///
-    /// # Errors
-    /// [`Error::UnsupportedWithoutCounters`] if it has none.
-    pub fn remove(&mut self, key: impl Key) -> Result<Removal, Error> {
-        if self.size.counter_bits.is_none() {
-            return Err(self.unsupported("remove"));
-        }
-        let digest = self.hashing.digest_of(key);
-        Ok(self.remove_digest(digest))
-    }
-
-    fn count_up(&mut self, digest: Digest) -> Insertion {
-        let old = self.count_digest(digest);
-        // Without counters no bit is unset, and nobody suffers.
-        self.guessed |= self.size.counter_bits.is_some();
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
-        self.change(digest, old, self.stored(old + 1));
-        Insertion::new_if(old == 0)
-    }
-
-    /// How often a key is in, perhaps: at least so often as it is, up to the [largest](ShiftingMultiplicity::max_count)
-    /// count; 0 is certain.
-    #[must_use]
-    #[inline]
-    pub fn count(&self, key: impl Key) -> u64 {
-        self.count_digest(self.hashing.digest_of(key))
-    }
-
-    /// Asks for a key, and calls `read` with the number of the first of the 8 bytes of each load, for benchmarks that count
-    /// what is touched.
+    /// The count of a key. `read` is called with the number of the first of the 8 bytes of each load, for benchmarks that
+    /// count cache lines.
     #[doc(hidden)]
     pub fn count_traced(&self, key: impl Key, mut read: impl FnMut(u64)) -> u64 {
-        let windows = self.windows.view();
-        self.shape().count(self.hashing.digest_of(key), |start| {
+        let windows = self.0.kernel.windows.view();
+        self.0.kernel.shape().count(self.hashing().digest_of(key), |start| {
             read(start / 8);
             windows.window(start)
         })
     }
 
-    /// Whether a key is perhaps in. `false` is certain.
-    #[must_use]
-    #[inline]
-    pub fn contains(&self, key: impl Key) -> bool {
-        self.count(key) > 0
-    }
-
-    /// Asks how often many keys are in, several at a time in flight; appends one count each.
-    pub fn count_each<K: Key>(&self, keys: &[K], counts: &mut Vec<u64>) {
-        let hashing = self.hashing;
-        let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
-        self.ask_all(keys, hash, |count| counts.push(count));
-    }
-
-    /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
-        let hashing = self.hashing;
-        let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
-        self.ask_all(keys, hash, |count| hits.push(count > 0));
-    }
-
-    #[inline(always)]
-    fn ask_all<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), mut each: impl FnMut(u64)) {
-        let (mut windows, shape) = (self.windows.view(), self.shape());
-        let far = self.paths.is_far(windows.bytes(), PREFETCH_FROM_BYTES);
-        let ahead = |windows: &WindowsRef<'_>, digest: Digest| shape.prefetch(*windows, digest);
-        pipeline(&mut windows, keys, hash, far, ahead, |windows, digests| {
-            digests.iter().for_each(|&digest| each(shape.count(digest, |start| windows.window(start))));
-        });
-    }
-
-    /// Forgets all keys, and that counters were saturated or counts guessed.
-    pub fn clear(&mut self) {
-        self.windows.clear();
-        self.inserted = Some(0);
-        self.guessed = false;
-    }
-
-    /// The largest count that it tells: what reads so is in so often, or more.
+    /// The largest count that it can tell. A key with this count was inserted as often, or more often.
     #[must_use]
     pub fn max_count(&self) -> u64 {
-        self.size.max_count.into()
+        self.0.kernel.size.max_count.into()
     }
 
     /// Whether counts were changed that only the filter itself knew, so that keys that are in may be denied.
     #[must_use]
     pub fn has_guessed(&self) -> bool {
-        self.guessed
+        self.0.kernel.guessed
     }
 
     /// All bits, counters and the 56 bits behind the last place included.
     #[must_use]
     pub fn bits(&self) -> u64 {
-        self.size.bits()
+        self.0.kernel.size.bits()
     }
 
     /// The places at which a window may start.
     #[must_use]
     pub fn starts(&self) -> u64 {
-        self.windows.starts()
+        self.0.kernel.windows.starts()
     }
 
     /// Windows per key.
     #[must_use]
     pub fn probes(&self) -> u32 {
-        self.size.probes
+        self.0.kernel.size.probes
     }
 
     /// Bits of each counter, if there are any.
     #[must_use]
     pub fn counter_bits(&self) -> Option<u32> {
-        self.size.counter_bits
+        self.0.kernel.size.counter_bits
     }
 
     /// How many counters are at their top, where they stay. Their keys cannot be removed.
     #[must_use]
     pub fn saturated(&self) -> u64 {
-        self.windows.counters().map_or(0, Counters::saturated)
-    }
-
-    /// The number of different keys it was made for.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
-        self.size.capacity
-    }
-
-    /// How keys are hashed.
-    #[must_use]
-    pub fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    /// How often all keys together went in, and those that have left too.
-    #[must_use]
-    pub fn inserted(&self) -> Option<u64> {
-        self.inserted
-    }
-
-    /// How many different keys are probably in; infinite when no bit is unset.
-    #[must_use]
-    pub fn estimated_len(&self) -> f64 {
-        math::estimated_len(self.windows.len(), self.windows.ones(), self.size.probes)
-    }
-
-    /// The share of the bits that are set.
-    #[must_use]
-    pub fn fill(&self) -> f64 {
-        self.windows.ones() as f64 / self.windows.len() as f64
-    }
-
-    /// The rate at which absent keys get a count from the filter as it is, from its fill.
-    #[must_use]
-    pub fn fpr(&self) -> f64 {
-        self.rate().value
-    }
-
-    fn rate(&self) -> Rate {
-        let (windows, ShiftingMultiplicitySize { probes, max_count, .. }) = (&self.windows, self.size);
-        if u64::from(max_count) * (windows.starts() / 64) > rates::LOOKED_AT_WINDOWS {
-            return Rate::computed(math::any_of(math::fpr_from_fill(self.fill(), probes), max_count));
-        }
-        let counts = (0..max_count).map(|count| math::fpr_from_fill(windows.share_with(1 << count), probes));
-        let known = math::compounded_fpr(counts);
-        rates::sampled_if_tiny(
-            |digest| self.contains_digest(digest),
-            windows.starts(),
-            probes,
-            rates::SAMPLED_BY_FILL,
-            known,
-        )
-    }
-
-    /// The filter as it stands in a file.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        family::encode(self, Summing::Payload).to_vec()
-    }
-
-    /// A filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, None, &FAMILY, Self::decode)
-    }
-
-    /// A keyed filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
-    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
-    }
-
-    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
-        must_probe_by(frame, Probing::Scaled)?;
-        let mut fields = Fields::new(&frame.header.params);
-        let starts = fields.u64("places")?;
-        let probes = fields.u32("probes")?;
-        let counter_bits = read_shape(&mut fields)?;
-        let max_count = fields.u32("largest count")?;
-        let capacity = fields.u64("capacity")?;
-        let fpr_asked = fields.rate("asked rate")?;
-        let claim = Claim { starts, counter_bits, saturated: fields.u64("saturated counters")? };
-        let guessed = fields.u32("guessed")?;
-        fields.zero_u32("padding of the parameters")?;
-        fields.end("parameters", frame.header.params.len())?;
-        if !(1..=MAX_PROBES).contains(&probes) {
-            return Err(DecodeError::Value { field: "probes", found: probes.into() });
-        }
-        if !(1..=MAX_COUNT).contains(&max_count) {
-            return Err(DecodeError::Value { field: "largest count", found: max_count.into() });
-        }
-        // Nothing can be changed without counters.
-        if guessed > u32::from(counter_bits.is_some()) {
-            return Err(DecodeError::Value { field: "guessed", found: guessed.into() });
-        }
-        let windows = claim.windows(frame, hashing)?;
-        let fpr = math::any_of(math::bloom_fpr(starts, capacity as f64, probes), max_count);
-        let size =
-            ShiftingMultiplicitySize { capacity, starts, probes, max_count, counter_bits, fpr_asked, fpr };
-        let (paths, inserted) = (Paths::default(), frame.header.inserted);
-        Ok(Self { windows, size, hashing, paths, inserted, guessed: guessed == 1 })
-    }
-}
-
-impl Filter for ShiftingMultiplicity {
-    fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.count_digest(digest) > 0
-    }
-
-    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        self.ask_all(digests, copy, |count| hits.push(count > 0));
-    }
-}
-
-impl Count for ShiftingMultiplicity {
-    #[inline]
-    fn count_digest(&self, digest: Digest) -> u64 {
-        let windows = self.windows.view();
-        self.shape().count(digest, |start| windows.window(start))
-    }
-
-    fn ceiling(&self) -> u64 {
-        self.max_count()
-    }
-
-    fn count_batch(&self, digests: &[Digest], counts: &mut Vec<u64>) {
-        self.ask_all(digests, copy, |count| counts.push(count));
-    }
-}
-
-/// From what the filter itself says. Without counters [`AnyFilter::as_insert`] does not offer it, and a key that is given
-/// all the same is stored with the next count beside the old one.
-impl Insert for ShiftingMultiplicity {
-    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        Ok(self.count_up(digest))
-    }
-}
-
-/// From what the filter itself says. Without counters nothing is ever removed, and every key is absent:
-/// [`AnyFilter::as_remove`] does not offer it then.
-impl Remove for ShiftingMultiplicity {
-    fn remove_digest(&mut self, digest: Digest) -> Removal {
-        let old = self.count_digest(digest);
-        if self.size.counter_bits.is_none() || old == 0 {
-            return Removal::Absent;
-        }
-        let counters = self.windows.counters().map(Counters::view);
-        let is_at_top = |places: &[u64]| {
-            counters.is_some_and(|counters| places.iter().all(|&place| counters.get(place) == counters.max()))
-        };
-        if old >= self.max_count() || self.shape().with_bits(digest, old, is_at_top) {
-            return Removal::Stuck;
-        }
-        self.guessed = true;
-        self.change(digest, old, old - 1);
-        Removal::Removed
-    }
-}
-
-impl AnyFilter for ShiftingMultiplicity {
-    fn family(&self) -> &'static Family {
-        &FAMILY
-    }
-
-    #[cfg(feature = "internals")]
-    fn set_paths(&mut self, paths: Paths) {
-        self.paths = paths;
-    }
-
-    fn report(&self) -> Report {
-        let rate = self.rate();
-        let estimated_len = self.estimated_len();
-        Report {
-            capacity: self.size.capacity,
-            inserted: self.inserted,
-            estimated_len: estimated_len.is_finite().then_some(estimated_len),
-            bits: self.bits(),
-            probes: Some(self.size.probes),
-            fill: self.fill(),
-            fpr_asked: self.size.fpr_asked,
-            fpr_now: rate.value,
-            fpr_interval: rate.interval(),
-            fpr_at_capacity: self.size.fpr,
-            guarantee: match self.size.counter_bits {
-                None => Guarantee::NoFalseNegatives,
-                Some(_) if self.guessed => Guarantee::FalseNegativesPossible,
-                Some(_) => Guarantee::NoFalseNegativesIfDeletesValid,
-            },
-        }
-    }
-
-    fn counters(&self) -> Option<CounterReport> {
-        counter_report(&self.windows, self.size.counter_bits)
-    }
-
-    fn can(&self) -> Capabilities {
-        let changes = self.size.counter_bits.is_some();
-        Capabilities { inserts: changes, removes: changes, ..PLAIN }
-    }
-
-    fn unsupported(&self, operation: &'static str) -> Error {
-        let family = FAMILY.name;
-        match operation {
-            "insert" | "remove" | "replace" => Error::UnsupportedWithoutCounters { family, operation },
-            _ => Error::Unsupported { family, operation },
-        }
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        let ShiftingMultiplicitySize { capacity, starts, probes, max_count, counter_bits, fpr_asked, .. } =
-            self.size;
-        out.probing(Probing::Scaled);
-        out.counts(self.inserted, self.windows.ones());
-        out.params()
-            .u64(starts)
-            .u32(probes)
-            .u32(WINDOW)
-            .u32(counter_bits.unwrap_or(0))
-            .u32(max_count)
-            .u64(capacity)
-            .f64(fpr_asked)
-            .u64(self.saturated())
-            .u32(self.guessed.into())
-            .u32(0);
-        write_windows(&self.windows, out);
-    }
-
-    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_each(keys, hits);
-    }
-
-    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
-        self.can().inserts.then_some(self as &mut dyn Insert)
-    }
-    fn as_remove(&mut self) -> Option<&mut dyn Remove> {
-        self.can().removes.then_some(self as &mut dyn Remove)
-    }
-    fn as_count(&self) -> Option<&dyn Count> {
-        Some(self)
+        saturated(&self.0.kernel.windows)
     }
 }
 
