@@ -464,14 +464,16 @@ impl<K: Inserts> Shell<K> {
         hash: impl Fn(&[T], &mut [K::Hash]),
         outcomes: &mut Vec<Insertion>,
     ) -> Result<(), Full> {
-        let (mut done, mut outcome) = (0, Ok(()));
-        for_each_chunk(keys, hash, |hashes| {
-            if outcome.is_ok() {
-                outcome = self.insert_hashes(hashes, outcomes);
-                done += outcome.as_ref().map_or_else(|full: &Full| full.inserted, |()| hashes.len() as u64);
+        let (mut hashes, mut done) = ([K::Hash::default(); CHUNK], 0);
+        for keys in keys.chunks(CHUNK) {
+            let hashes = &mut hashes[..keys.len()];
+            hash(keys, hashes);
+            if let Err(full) = self.insert_hashes(hashes, outcomes) {
+                return Err(Full { inserted: done + full.inserted, ..full });
             }
-        });
-        outcome.map_err(|full| Full { inserted: done, ..full })
+            done += keys.len() as u64;
+        }
+        Ok(())
     }
 }
 
@@ -599,7 +601,7 @@ pub(crate) fn occupied(
 ///
 /// # Errors
 /// What the filter says of inserting if they cannot.
-pub(crate) fn must_insert(filter: &dyn AnyFilter) -> Result<(), Error> {
+pub(crate) fn must_insert(filter: &impl AnyFilter) -> Result<(), Error> {
     if filter.can().inserts { Ok(()) } else { Err(filter.unsupported("insert")) }
 }
 
@@ -607,7 +609,7 @@ pub(crate) fn must_insert(filter: &dyn AnyFilter) -> Result<(), Error> {
 ///
 /// # Errors
 /// What the filter says of removing if they cannot.
-pub(crate) fn must_remove(filter: &dyn AnyFilter) -> Result<(), Error> {
+pub(crate) fn must_remove(filter: &impl AnyFilter) -> Result<(), Error> {
     if filter.can().removes { Ok(()) } else { Err(filter.unsupported("remove")) }
 }
 

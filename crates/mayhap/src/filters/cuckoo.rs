@@ -3,7 +3,7 @@
 //! **Answers** "was this key inserted and not removed since?"
 //! **Promise** a key that is in is never denied, as long as only keys that are in are removed; an absent key is admitted
 //! with the asked rate at capacity.
-//! **Not for** inputs that may remove what they never inserted; a key that comes more than 8 times; growth.
+//! **Not for** inputs that may remove keys they never inserted; keys inserted more than 8 times; growth.
 //!
 //! ```text
 //!   key ─▶ first half of the digest ─▶ bucket i, fingerprint 5a
@@ -21,7 +21,7 @@
 //!
 //! A fingerprint is in one of two buckets of four slots, and each bucket follows from the other and the fingerprint: so it
 //! can be moved without its key. If both buckets are full, the shortest way to a free slot is looked for breadth-first,
-//! and only when it is found are fingerprints moved along it. There is no slot for a victim and nobody is ever dropped.
+//! and only when it is found are fingerprints moved along it. There is no slot for a victim, and no fingerprint is ever dropped.
 //!
 //! In the layout `compact` buckets are semi-sorted: a bit less per slot, and more work per key.
 //!
@@ -68,7 +68,8 @@ use crate::spec::{CuckooSize, Layout, MAX_BITS, Plan, Spec, cuckoo_widths};
 use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
-/// Up to so many buckets are looked at to find the rate: that takes 1 ms at the most. Copies of a key count once there.
+/// The rate of a filter with at most this many buckets is computed from its fingerprints, in at most 1 ms. Copies of a key
+/// count once there.
 pub const LOOKED_AT_BUCKETS: u64 = 1 << 11;
 
 /// The family `cuckoo`.
@@ -93,7 +94,7 @@ pub(crate) const MOST_COPIES: u64 = 2 * SLOTS as u64;
 /// Tables smaller than this stay in the second-level cache, where prefetching brings nothing.
 const PREFETCH_FROM_BYTES: usize = 128 * 1024;
 
-/// Keys that are hashed before a refused insert is noticed.
+/// At most this many keys are hashed before a refused insert ends the batch.
 const STRETCH: usize = 4096;
 
 /// From the first half of a digest to two buckets and a fingerprint: arithmetic without memory.
@@ -199,8 +200,8 @@ filter! {
         /// The layouts may differ. A merge also fails if there is no room.
         matches,
         ///
-        /// Each key is in as often as in both together: the fingerprints of the other filter are inserted. If there is no room for
-        /// them, the error is [`Mismatch::Full`](crate::Mismatch::Full).
+        /// Each key is in as often as in both together: the fingerprints of the other filter are inserted. If there is no room
+        /// for them, the error is [`Mismatch::Full`](crate::Mismatch::Full).
         merges,
     }
 }
@@ -692,14 +693,14 @@ impl Cuckoo {
     }
 }
 
-/// The rate with so many slots taken.
+/// The rate with `used` occupied slots.
 fn rate(width: u32, buckets: u64, used: u64) -> f64 {
     math::cuckoo_fpr(width, used as f64 / (buckets * u64::from(SLOTS)) as f64)
 }
 
 #[inline(always)]
 fn is_at<L: Lanes, const SORTED: bool>(buckets: &Buckets<L, SORTED>, words: &[u64], place: Place) -> bool {
-    // Both are read at once: which of the two has it is a coin that no branch predictor knows.
+    // Both are read at once: which of the two has it is a coin toss that no branch predictor can predict.
     let (first, second) = (buckets.peek(words, place.first), buckets.peek(words, place.second));
     buckets.either_has(first, second, place.fingerprint)
 }
@@ -709,7 +710,7 @@ fn copies_at<L: Lanes, const SORTED: bool>(buckets: &Buckets<L, SORTED>, words: 
     slots.as_flattened().iter().filter(|&&slot| slot == place.fingerprint).count() as u64
 }
 
-/// Takes a fingerprint in, if one of its buckets has room: the emptier one. No branches that depend on what is in them.
+/// Stores a fingerprint in the emptier of its buckets, if that has room. No branch depends on the contents.
 #[inline(always)]
 fn push<L: Lanes, const SORTED: bool>(
     buckets: &Buckets<L, SORTED>,
@@ -742,8 +743,8 @@ fn take_from<L: Lanes, const SORTED: bool>(
     true
 }
 
-/// Hashes a batch of keys, asks for both buckets of each, and hands the places of the batch before over; until all keys
-/// are done.
+/// Hashes a batch of keys, prefetches both buckets of each, and calls `act` with the places of the batch before, until all
+/// keys are done.
 #[inline(always)]
 fn in_flight<S: AsRef<[u64]> + ?Sized, L: Lanes, const SORTED: bool, K>(
     state: &mut S,
@@ -820,10 +821,10 @@ fn count_all<L: Lanes, const SORTED: bool, K>(
     });
 }
 
-/// Why a fingerprint was not taken in.
+/// Why a fingerprint was not stored.
 #[derive(Clone, Copy, Debug)]
 enum Refused {
-    /// All slots of both its buckets have the very same one.
+    /// All slots of both its buckets have the same one.
     Copies,
     /// No way to a free slot was found in a table that has many, and the buckets on the way hold the same one again and
     /// again.
@@ -843,12 +844,12 @@ struct Changes {
 /// other bucket of the fingerprint in its slot `s`.
 const START: usize = 2;
 
-/// So many full buckets are followed to the other buckets of their fingerprints, before the search gives up. With fewer, a
+/// A search gives up after following this many full buckets to the other buckets of their fingerprints. With fewer, a
 /// large table refuses keys at 95 % or below: 64 stop at 94 to 95 % of ten million keys, 128 at 95 to 96 % of a hundred
 /// million, 512 at 97 % of both (simulated).
 const MOST_FOLLOWED: usize = 512;
 
-/// At most so many are followed together: they lead to 48 cache lines, more than a processor has on the way at a time.
+/// At most this many buckets are followed together: they lead to 48 cache lines, more than a processor loads at a time.
 const MOST_AT_ONCE: usize = 12;
 
 /// The buckets of a filter while keys are put in.
@@ -870,7 +871,7 @@ impl AsRef<[u64]> for Table<'_> {
 }
 
 impl Table<'_> {
-    /// Takes a fingerprint in, or leaves everything as it was.
+    /// Stores a fingerprint, or changes nothing.
     #[inline(always)]
     fn put<L: Lanes, const SORTED: bool>(
         &mut self,
@@ -929,9 +930,9 @@ impl Table<'_> {
     /// Both buckets are full. Looks for the shortest way along which fingerprints can move to their other buckets, up to
     /// a bucket with a free slot; moves them, from the end of the way; and takes the new one in.
     ///
-    /// The first bucket with room that a breadth-first search comes to ends a shortest way, and no bucket is twice on it:
+    /// The first bucket with room that a breadth-first search reaches ends a shortest way, and no bucket is twice on it:
     /// what follows its second visit could have followed the first. So every slot on the way still holds what it held
-    /// when it was looked at.
+    /// when it was read.
     #[inline(never)]
     fn make_room<L: Lanes, const SORTED: bool>(
         &mut self,
@@ -943,7 +944,7 @@ impl Table<'_> {
         let (mut step, mut free) = (found, None);
         loop {
             let way = step.checked_sub(START).map(|from| (from / SLOTS as usize, small_len(from) % SLOTS));
-            // What comes into this bucket: out of the one before it on the way, or the new one at its start.
+            // The fingerprint that moves into this bucket: from the bucket before it, or the new one at the start.
             let moved = way.map_or(place.fingerprint, |(before, slot)| {
                 buckets.slot(buckets.load(self.words, self.steps[before]), slot)
             });
@@ -956,7 +957,7 @@ impl Table<'_> {
         }
     }
 
-    /// Why a search has come to no free slot. Different keys fill a table to far more than nine tenths before one of them
+    /// Why a search has found no free slot. Different keys fill a table to far more than nine tenths before one of them
     /// is refused; with fewer slots taken it is repeats that fill the buckets that the search came to.
     #[cold]
     fn why_not<L: Lanes, const SORTED: bool>(&self, buckets: &Buckets<L, SORTED>, place: Place) -> Refused {
@@ -972,7 +973,7 @@ impl Table<'_> {
         if is_not_full && self.steps.iter().any(repeats) { Refused::Repeats } else { Refused::NoWay }
     }
 
-    /// The step that comes to a bucket with a free slot.
+    /// The step that reaches a bucket with a free slot.
     #[inline(always)]
     fn search<L: Lanes, const SORTED: bool>(
         &mut self,
@@ -1000,7 +1001,7 @@ impl Table<'_> {
         None
     }
 
-    /// The other buckets of the fingerprints in a full bucket, whose cache lines are asked for.
+    /// The other buckets of the fingerprints in a full bucket; prefetches them.
     #[inline(always)]
     fn others<L: Lanes, const SORTED: bool>(
         &self,
@@ -1014,7 +1015,7 @@ impl Table<'_> {
         })
     }
 
-    /// Asks for the buckets that a search for room will look at first, if there is going to be one.
+    /// Prefetches the buckets that a search for room would read first, if there will be one.
     #[inline(always)]
     fn look_ahead<L: Lanes, const SORTED: bool>(&self, buckets: &Buckets<L, SORTED>, place: Place) {
         let is_full = |bucket| buckets.is_full(buckets.load(self.words, bucket));

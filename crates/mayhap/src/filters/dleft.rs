@@ -1,4 +1,4 @@
-//! d-left counting Bloom filter: keys can leave again, in less than half the space of `counting`.
+//! d-left counting Bloom filter: keys can be removed, in less than half the space of `counting`.
 //!
 //! **Answers** "was this key inserted and not removed since?"
 //! **Promise** a key that is in is never denied, as long as only keys are removed that are in; an absent key is
@@ -24,8 +24,8 @@
 //!
 //! A key that is not in goes to the least loaded of its four buckets, the leftmost of those that are equal. That keeps
 //! the loads so even that buckets of 8 cells can be filled to 6 on average: the share of buckets that would need a
-//! ninth cell is 1.7e-27 ([`math::DLEFT_KEYS`]). Whoever inserts more keys than it was made for gets `Full` sooner or
-//! later, and the filter is as it was before.
+//! ninth cell is 1.7e-27 ([`math::DLEFT_KEYS`]). With more keys than it was made for, an
+//! insert fails with `Full` sooner or later, and changes nothing.
 //!
 //! Why remove is right: a cell stores a remainder only, and several keys meet in a bucket. If each subtable had a bucket
 //! and remainder of its own hash, two keys could agree in one subtable and not in another, and one of them could be
@@ -172,7 +172,7 @@ impl FourPlaces {
         cells.find(self.buckets[subtable], self.remainders[subtable])
     }
 
-    /// Asks for the cache lines.
+    /// Prefetches the cache lines.
     #[inline(always)]
     fn prefetch(&self, cells: BucketsRef<'_>) {
         self.buckets.into_iter().for_each(|bucket| cells.prefetch(bucket));
@@ -183,7 +183,7 @@ impl FourPlaces {
         self.find(cells).map_or(0, |at| cells.count(at))
     }
 
-    /// Puts the fingerprint in, so many times. `None`: there is no room, and nothing has changed.
+    /// Inserts the fingerprint `times` times. `None`: there is no room, and nothing has changed.
     #[inline(always)]
     fn put(&self, cells: &mut BucketsMut<'_>, times: u64) -> Option<Change> {
         let looks = cells.view().look(&self.buckets, &self.remainders);
@@ -208,12 +208,12 @@ impl FourPlaces {
         filled.then_some(Change { fresh: true, saturated: count == max })
     }
 
-    /// Takes the fingerprint out once, and says how often it was in; `None` if it was not.
+    /// Removes the fingerprint once, and returns how often it was in; `None` if it was not.
     #[inline(always)]
     fn take(&self, cells: &mut BucketsMut<'_>) -> Option<u64> {
         let at = self.find(cells.view())?;
         let count = cells.view().count(at);
-        // Nobody knows how often a counter at its top was raised.
+        // How often a counter at its top was raised is unknown.
         if count < cells.max() {
             cells.set_count(at, count - 1);
         }
@@ -221,7 +221,7 @@ impl FourPlaces {
     }
 }
 
-/// What came of taking a fingerprint out that was in so often, if at all.
+/// The outcome of removing a fingerprint whose count was `before`, if it was in.
 fn outcome(before: Option<u64>, size: &DleftSize) -> Removal {
     match before {
         None => Removal::Absent,
@@ -230,7 +230,7 @@ fn outcome(before: Option<u64>, size: &DleftSize) -> Removal {
     }
 }
 
-/// What putting a fingerprint in has changed.
+/// What inserting a fingerprint changed.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     /// It was not in.

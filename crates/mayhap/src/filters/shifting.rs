@@ -23,7 +23,7 @@
 //! come with one load of 64 bits from the byte of the first. The distance is one of the key's hash values. So a key takes
 //! `probes / 2 + 1` values of the digest and `probes / 2` loads.
 //!
-//! With [counters](Spec::with_counter_bits) keys can leave again. Each bit then has a counter, which only inserts and
+//! With [counters](Spec::with_counter_bits) keys can be removed. Each bit then has a counter, which only inserts and
 //! removes look at: questions read the bits. A counter that is at its top stays there, as in
 //! [`Counting`](crate::Counting).
 //!
@@ -87,7 +87,7 @@ pub static FAMILY: Family = Family {
     in_place: false,
 };
 
-/// Filters smaller than this stay near enough, so that asking ahead costs more than it brings: as for Bloom filters.
+/// Smaller filters stay in a cache, where prefetching costs more than it saves: as for Bloom filters.
 pub(super) const PREFETCH_FROM_BYTES: usize = 4 << 20;
 
 filter! {
@@ -96,8 +96,8 @@ filter! {
     /// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, hashing,
     /// bits and counters.
     ///
-    /// The estimated number of keys in an intersection is that of the common keys when it was made; not a number if that is unknown,
-    /// or if the intersection was changed afterwards.
+    /// The estimated number of keys in an intersection is that of the common keys when it was made; not a number if that is
+    /// unknown, or if the intersection was changed afterwards.
     Shifting(Bits) = FAMILY {
         /// It has no counters.
         new,
@@ -129,7 +129,7 @@ pub(crate) struct Bits {
     intersection: Option<Intersection>,
 }
 
-/// From a digest to windows and what is looked at in each: arithmetic without memory.
+/// From a digest to windows and the bits to test in each: arithmetic without memory.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     /// Places at which a window may start.
@@ -165,7 +165,7 @@ impl Shape {
         reduce(walk.next(), self.starts)
     }
 
-    /// Whether all bits of a key are set, by a function that reads a window; it is not asked for more once two windows do
+    /// Whether all bits of a key are set. `window` reads a window; it is not called again once two windows do
     /// not have them.
     #[inline(always)]
     fn holds(self, digest: Digest, window: impl FnMut(u64) -> u64) -> bool {
@@ -174,7 +174,7 @@ impl Shape {
         self.holds_rest(mask, &mut walk, self.groups, window)
     }
 
-    /// Two windows are looked at before each decision: at half full one in four absent keys passes one window, which the
+    /// Two windows are read before each decision: at half full one in four absent keys passes one window, which the
     /// processor cannot foresee, and one in sixteen passes two.
     #[inline(always)]
     fn holds_rest(self, mask: u64, walk: &mut Walk, groups: u32, mut window: impl FnMut(u64) -> u64) -> bool {
@@ -217,7 +217,7 @@ fn put(windows: &mut WindowsMut<'_>, shape: Shape, digest: Digest) -> bool {
     (0..shape.groups).fold(false, |new, _| windows.set(shape.next(&mut walk), mask) | new)
 }
 
-/// All are asked for before the first is waited for.
+/// All are prefetched before the first is read.
 #[inline(always)]
 pub(super) fn prefetch_counters(windows: &WindowsMut<'_>, places: &[u64]) {
     if let Some(counters) = windows.counters() {
@@ -234,9 +234,9 @@ struct Survivor {
     answer: usize,
 }
 
-/// Asks for many keys out of cache; writes one answer each, whatever was there before.
+/// Looks up many keys in a filter larger than the cache; overwrites `hits` with one answer each.
 ///
-/// A missing key passes its first window with a chance of 1 in 4 or so. So only that one is asked for ahead, and the
+/// A missing key passes its first window with a chance of 1 in 4 or so. So only that one is prefetched for all keys, and the
 /// others of those that pass, a batch later.
 fn ask_far<K>(
     windows: WindowsRef<'_>,

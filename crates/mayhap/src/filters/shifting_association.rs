@@ -3,7 +3,7 @@
 //! **Answers** "in the first set, in the second, or in both?" for keys that are in one at least.
 //! **Promise** a clear answer to such a key is never wrong, and what an unclear one leaves open is true; most answers are
 //! clear. A key of neither set is admitted with the asked rate at capacity.
-//! **Not for** sets that are not known when the filter is made, or keys of which nobody knows that they are in either.
+//! **Not for** sets that are not known when the filter is made, or keys that may be in neither.
 //!
 //! ```text
 //!   key ─▶ digest ─▶ offsets o1 = 2, o2 = 5     first only  ▼
@@ -24,7 +24,7 @@
 //!
 //! In an open world, where keys come that are in neither set, an answer is wrong with the chance of a false positive.
 //!
-//! With [counters](Spec::with_counter_bits) keys can be inserted, removed and moved later, by whoever knows in which sets
+//! With [counters](Spec::with_counter_bits) keys can be inserted, removed and moved later, by a caller that knows in which sets
 //! they were.
 //!
 //! **Paper** Yang, Liu, Shahzad, Zhong, Fu, Li, Xie, Li, *A Shifting Bloom Filter Framework for Set Queries*, PVLDB 2016.
@@ -236,7 +236,7 @@ impl Shape {
         reduce(walk.next(), self.starts)
     }
 
-    /// The answer, by a function that reads a window; it is not asked for more once the key is in neither set.
+    /// The answer. `window` reads a window; it is not called again once the key is in neither set.
     #[inline(always)]
     fn ask(self, digest: Digest, mut window: impl FnMut(u64) -> u64) -> Association {
         let (first, second, mut walk) = Self::offsets(digest);

@@ -1,9 +1,9 @@
 //! Shifting Bloom filter of counts: how often is a key in?
 //!
 //! **Answers** "how often does this key occur?", up to 57 times.
-//! **Promise** a count is never too low, up to the largest that it tells; an absent key gets a count with the asked rate at
+//! **Promise** a count is never too low, up to the largest that it can tell; an absent key gets a count with the asked rate at
 //! capacity, and a key that is in a wrong one more rarely than that.
-//! **Not for** counts above 57, or keys that are counted while they come: see [`Spectral`](crate::Spectral).
+//! **Not for** counts above 57, or keys that are counted one by one: see [`Spectral`](crate::Spectral).
 //!
 //! ```text
 //!   key ─▶ digest ─▶ places 1, 9             bits  0 0 0 1 0 0 1 0 0 0 0 1 0 1 0 1
@@ -23,9 +23,9 @@
 //! that it is never too low. So the count of a key must be known when it is stored, and a filter is
 //! [made of counts](ShiftingMultiplicity::of_counts).
 //!
-//! With [counters](Spec::with_counter_bits), one for each bit, counts can be changed later, in two ways. Whoever has the
-//! exact counts elsewhere says the old and the new one ([`replace`](ShiftingMultiplicity::replace)), and no answer becomes
-//! too low. Who has not lets the filter take its own answer for the old one ([`insert`](ShiftingMultiplicity::insert) and
+//! With [counters](Spec::with_counter_bits), one for each bit, counts can be changed later, in two ways. A caller that has
+//! the exact counts elsewhere gives the old and the new one ([`replace`](ShiftingMultiplicity::replace)), and no answer
+//! becomes too low. Otherwise the filter takes its own answer for the old one ([`insert`](ShiftingMultiplicity::insert) and
 //! [`remove`](ShiftingMultiplicity::remove)). Where that answer is too high, bits of other keys are cleared, and those may
 //! be denied from then on: the [report](AnyFilter::report) says so, for ever.
 //!
@@ -91,8 +91,8 @@ filter! {
     /// The rate is that at which missing keys get a count. The number of inserted keys is the sum of all counts that were
     /// inserted.
     ShiftingMultiplicity(Bits) = FAMILY {
-        /// Bits are all that it takes, counters and the 56 bits behind the last place included. The number of keys must be given or
-        /// follow from the other numbers.
+        /// Bits are all that it takes, counters and the 56 bits behind the last place included. The number of keys must be
+        /// given or follow from the other numbers.
         specified,
         /// Its count is one more than the filter's own answer. At the largest count it stays there.
         ///
@@ -132,7 +132,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// The count, by a function that reads a window; it is not asked for more once there is no candidate.
+    /// The count. `window` reads a window; it is not called again once there is no candidate.
     #[inline(always)]
     fn count(self, digest: Digest, mut window: impl FnMut(u64) -> u64) -> u64 {
         let mut candidates = u64::MAX >> (64 - self.max_count);
@@ -146,7 +146,7 @@ impl Shape {
         u64::from(64 - candidates.leading_zeros())
     }
 
-    /// Calls `then` with the bits of a key that is in so often, which is at least once.
+    /// Calls `then` with the bits of a key that is in `count` times, at least once.
     #[inline(always)]
     fn with_bits<R>(self, digest: Digest, count: u64, then: impl FnOnce(&[u64]) -> R) -> R {
         with_distinct(digest, self.probes, self.starts, |starts| {
@@ -482,8 +482,8 @@ impl ShiftingMultiplicity {
     /// A filter of keys, each once with how often it is in. Without a capacity it is made for as many keys as there are;
     /// they are held until then.
     ///
-    /// A key with a count of 0 is not in, and one above the [largest](ShiftingMultiplicity::max_count) is in so often
-    /// or more.
+    /// A key with a count of 0 is not in, and one above the [largest](ShiftingMultiplicity::max_count) is in that
+    /// often or more.
     ///
     /// # Errors
     /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
@@ -544,7 +544,7 @@ impl ShiftingMultiplicity {
     }
 
     /// Changes the count of a key from one that is known exactly to another; 0 is a key that is not in. `false`: it was
-    /// certainly not in so often, and nothing has changed.
+    /// certainly not in that often, and nothing has changed.
     ///
     /// No answer becomes too low, as long as the old counts are right.
     ///

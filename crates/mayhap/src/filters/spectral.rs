@@ -32,7 +32,7 @@
 //! estimated too low, and after removals some others too; none of them is denied.
 //!
 //! Counters take 4 bits, and those above 15 are continued in a list of 16 bytes each. Where that is not wanted, 4 to
-//! 32 bits can be asked for: then a counter that reaches its top stays there, and its count is that or more.
+//! 32 bits can be chosen: then a counter that reaches its top stays there, and its count is that or more.
 //!
 //! **Paper** Cohen, Matias, *Spectral Bloom Filters*, SIGMOD 2003.
 //! **We differ** in that counters are not packed by their lengths, that the different positions of a key are taken,
@@ -76,7 +76,7 @@ pub static FAMILY: Family = Family {
     id: 7,
     name: "spectral",
     summary: "counts: how often was this key inserted?",
-    // What the default rule can.
+    // That of the default rule.
     can: capabilities(CountingRule::MinimalIncrease),
     probing: &[Probing::Scaled],
     cost: Cost { query: "O(k)", insert: "O(k)", space: "5.77 n log2(1/p) and up" },
@@ -87,7 +87,7 @@ pub static FAMILY: Family = Family {
     in_place: false,
 };
 
-/// What a filter can do that counts by this rule.
+/// What a filter that counts by this rule can do.
 pub(crate) const fn capabilities(rule: CountingRule) -> Capabilities {
     Capabilities {
         // Which counters a key has raised is not known.
@@ -104,8 +104,8 @@ filter! {
     /// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, rule,
     /// hashing and counters.
     Spectral(Cells) = FAMILY {
-        /// Estimates of at most the share `fpr` of the keys are too high at capacity. It counts by minimal increase, in counters of
-        /// variable width.
+        /// At capacity the estimates of at most this share of the keys are too high. It counts by minimal increase, in
+        /// counters of variable width.
         new,
         /// Bits are those of all counters together, and of the second filter.
         ///
@@ -172,8 +172,8 @@ struct SecondMut<'a> {
 /// Odd, so that different digests stay different; from the square root of 3.
 const OTHER: u64 = 0xBB67_AE85_84CA_A73B;
 
-/// The digest for the second filter. With the key's own, whoever meets it in the first filter would meet it there
-/// again: half the counters, and positions that are half as far.
+/// The digest for the second filter. With the key's own digest, keys that collide in the first filter would collide in the
+/// second too: it has half the counters, and the positions would be half as far.
 const fn other(digest: Digest) -> Digest {
     Digest { a: digest.a.wrapping_mul(OTHER), b: digest.b.wrapping_mul(OTHER) }
 }
@@ -227,7 +227,7 @@ impl Cells {
         if let Some(second) = &mut self.second {
             let SecondMut { mut counters, marks } = second.view_mut();
             if is_marked(marks, digest, size) {
-                // A key that is marked by chance has nothing there, which zeros may tell.
+                // A key that is marked by chance has no counts there; zeros may show it.
                 let places = (secondary_cells(size.cells), size.probes);
                 lower(&mut counters, other(digest), times, places, size.width);
             }
@@ -620,7 +620,7 @@ impl Spectral {
     }
 }
 
-/// Raises the counters of a key by its rule, and says how many of the first filter's were 0.
+/// Raises the counters of a key by its rule, and returns how many of the first filter were 0.
 #[inline(always)]
 fn raise(
     counters: &mut CountersMut<'_>,
@@ -630,7 +630,7 @@ fn raise(
     size: &SpectralSize,
 ) -> u64 {
     with_distinct(digest, size.probes, size.cells, |places| {
-        // All are asked for before the first is waited for. (In a batch they have been asked for already.)
+        // All are prefetched before the first is read. (In a batch they have been prefetched already.)
         places.iter().for_each(|&place| counters.view().prefetch(place));
         let was_zero = |before: u64| u64::from(before == 0);
         match size.rule {
@@ -686,7 +686,8 @@ impl SecondMut<'_> {
     }
 }
 
-/// Lowers the counters of a key, and says how many are 0 now; `None` if one says that the key is not in so often.
+/// Lowers the counters of a key by `times`, and returns how many are 0 now; `None` if one shows that the key is not in that
+/// often.
 fn lower(
     counters: &mut CountersMut<'_>,
     digest: Digest,
@@ -695,7 +696,7 @@ fn lower(
     width: Width,
 ) -> Option<u64> {
     with_distinct(digest, probes, cells, |places| {
-        // All are looked at before one is changed. One at its top may be any number.
+        // All are read before one is changed. One at its top may stand for any number.
         let too_low = |&place: &u64| counters.get(place) < times.min(width.max());
         if places.iter().any(too_low) {
             return None;

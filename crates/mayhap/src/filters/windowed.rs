@@ -1,8 +1,8 @@
 //! Age-partitioned Bloom filter: remembers the last keys of an endless stream, and forgets the older ones.
 //!
 //! **Answers** "was this key among the last W that were inserted?"
-//! **Promise** a key among the last W is never denied; one that never came is admitted with the asked rate at most,
-//! however long the stream is. A key behind the window is forgotten gradually.
+//! **Promise** a key among the last W is never denied; a key that was never inserted is admitted with at most the
+//! requested rate, however long the stream is. A key behind the window is forgotten gradually.
 //! **Not for** sets that must not lose a key; windows of time instead of numbers of keys.
 //!
 //! ```text
@@ -18,14 +18,14 @@
 //! | contains  | `k`; for a miss 2 in each `k` slices or so               | no       |
 //! | insert    | the same, and `k`; clears a slice once in a generation   | no       |
 //!
-//! After a generation of `g` inserts the oldest slice is cleared and becomes the newest. A key that came in the
+//! After a generation of `g` inserts the oldest slice is cleared and becomes the newest. A key of the
 //! generation before has its bits one slice further back then, and still in `k` neighbours, until the first of them is
 //! cleared: after `l` generations. Then a neighbour must have the missing bit by chance: one in two admits the key, in
-//! the next generation one in four, and so on, until after `k + l` generations nothing is left of it. So `l g` keys are remembered in full, and `l`, `g` and `k` are chosen such that the
-//! window takes the fewest bits ([`Spec::windowed`]). The hash of a slice belongs to its place, not to its age.
+//! the next generation one in four, and so on, until after `k + l` generations nothing is left of it. So `l g` keys are
+//! remembered in full, and `l`, `g` and `k` are chosen such that the window takes the fewest bits ([`Spec::windowed`]).
+//! The hash of a slice belongs to its place, not to its age.
 //!
-//! Every insert counts, also of a key that is perhaps in already: it has come again, and is to be remembered from now
-//! on.
+//! Every insert counts, also of a key that is probably in already: it is remembered from then on.
 //!
 //! **Paper** Shtul, Baquero, Almeida, *Age-Partitioned Bloom Filters*, 2020.
 //! **We differ** in that the slice is changed before the insert that needs it and not after the one before, so that one
@@ -102,11 +102,11 @@ const OFFSETS: [u64; MAX_SLICES] = {
 /// The values of two keys differ by `(a - a') + i (b - b')` in slice `i`. If both differences are small, the keys have their
 /// bits in the same places of all slices, and one is taken for the other: with a chance that grows with the keys and falls
 /// with the square of a slice's bits. A slice is much shorter than a whole Bloom filter, and so that came to more than the
-/// rate that was asked for (8.5e-5 in place of 1.5e-5, of 777 keys in slices of 448 bits). Squared, values that are near each
+/// requested rate (8.5e-5 in place of 1.5e-5, of 777 keys in slices of 448 bits). Squared, values that are near each
 /// other in one slice are near in no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
-    /// The value itself. Files from before are read, and no new ones made.
+    /// The value itself. Only old files use it.
     Plain,
     /// The square of an odd value, and `x^2 + x` of an even one.
     Squared,
@@ -139,9 +139,9 @@ filter! {
     ///
     /// Two filters are equal if they give the same answer to every key, now and after the same inserts.
     ///
-    /// Its capacity is the number of keys that it remembers at least. The number of inserted keys includes those that are forgotten.
-    /// The rate at capacity is that at the end of a generation, when it is highest. The estimated number of keys is that of
-    /// the remembered ones; a key that was inserted in several generations may count several times.
+    /// Its capacity is the number of keys that it remembers at least. The number of inserted keys includes forgotten ones. The
+    /// rate at capacity is that at the end of a generation, when it is highest. The estimated number of keys is that of the
+    /// remembered ones; a key that was inserted in several generations may count several times.
     Windowed(Slices) = FAMILY {
         new,
         specified,
