@@ -37,6 +37,7 @@
 //! ```
 
 use alloc::boxed::Box;
+#[cfg(feature = "std")]
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -131,6 +132,7 @@ impl Blocks {
     }
 
     /// The same shape without words.
+    #[cfg(feature = "std")]
     fn without_words(&self) -> Self {
         Self { words: Words::default(), ..*self }
     }

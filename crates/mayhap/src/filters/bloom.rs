@@ -161,6 +161,7 @@ impl Bits {
     }
 
     /// The same shape without words.
+    #[cfg(feature = "std")]
     fn without_words(&self) -> Self {
         Self { words: Words::default(), ..*self }
     }

@@ -201,7 +201,7 @@ filter! {
         matches,
         ///
         /// Each key is in as often as in both together: the fingerprints of the other filter are inserted. If there is no room
-        /// for them, the error is [`Mismatch::Full`](crate::Mismatch::Full).
+        /// for them, the error is [`Mismatch::Full`].
         merges,
     }
 }

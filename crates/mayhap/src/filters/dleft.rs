@@ -259,7 +259,7 @@ filter! {
         matches,
         ///
         /// Each key is in as often as in both together, as if all had been inserted here. If they do not fit, the error is
-        /// [`Mismatch::Full`](crate::Mismatch::Full).
+        /// [`Mismatch::Full`].
         merges,
     }
 }
