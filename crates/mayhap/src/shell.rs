@@ -126,6 +126,21 @@ pub(crate) trait Kernel: Clone {
     /// Takes these loops from now on.
     fn take_paths(&mut self, paths: Paths);
 
+    /// Which wrong answers are possible, where that depends on how it was made.
+    fn guarantee(&self) -> Guarantee {
+        Self::GUARANTEE
+    }
+
+    /// What it can do, where that depends on how it was made. Otherwise it is what its family can do.
+    fn can(&self) -> Option<Capabilities> {
+        None
+    }
+
+    /// The error for an operation that it lacks and other filters of its family have.
+    fn unsupported(&self, _operation: &'static str) -> Option<Error> {
+        None
+    }
+
     /// How it is laid out, where its family has a choice.
     fn layout(&self) -> Option<Layout> {
         None
@@ -148,21 +163,6 @@ pub(crate) trait Kernel: Clone {
 
     /// What it remembers, where it forgets.
     fn window(&self) -> Option<WindowReport> {
-        None
-    }
-
-    /// Which wrong answers are possible, where that depends on how it was made.
-    fn guarantee(&self) -> Guarantee {
-        Self::GUARANTEE
-    }
-
-    /// What it can do, where that depends on how it was made. Otherwise it is what its family can do.
-    fn can(&self) -> Option<Capabilities> {
-        None
-    }
-
-    /// The error for an operation that it lacks and other filters of its family have.
-    fn unsupported(&self, _operation: &'static str) -> Option<Error> {
         None
     }
 }
@@ -770,6 +770,16 @@ macro_rules! filter {
                 &$family
             }
 
+            fn can(&self) -> $crate::family::Capabilities {
+                $crate::shell::Kernel::can(&self.0.kernel).unwrap_or($family.can)
+            }
+
+            fn unsupported(&self, operation: &'static str) -> $crate::error::Error {
+                let family = $family.name;
+                $crate::shell::Kernel::unsupported(&self.0.kernel, operation)
+                    .unwrap_or($crate::error::Error::Unsupported { family, operation })
+            }
+
             fn report(&self) -> $crate::family::Report {
                 self.0.report()
             }
@@ -805,16 +815,6 @@ macro_rules! filter {
 
             fn window(&self) -> Option<$crate::family::WindowReport> {
                 $crate::shell::Kernel::window(&self.0.kernel)
-            }
-
-            fn can(&self) -> $crate::family::Capabilities {
-                $crate::shell::Kernel::can(&self.0.kernel).unwrap_or($family.can)
-            }
-
-            fn unsupported(&self, operation: &'static str) -> $crate::error::Error {
-                let family = $family.name;
-                $crate::shell::Kernel::unsupported(&self.0.kernel, operation)
-                    .unwrap_or($crate::error::Error::Unsupported { family, operation })
             }
 
             $($crate::shell::filter!(@face $can);)*
@@ -863,6 +863,12 @@ macro_rules! filter {
             can.removes.then_some(self as &mut dyn $crate::traits::Remove)
         }
     };
+    (@face may_intersect) => {
+        fn as_intersect(&mut self) -> Option<&mut dyn $crate::traits::Intersect> {
+            let can = $crate::family::AnyFilter::can(self);
+            can.intersects.then_some(self as &mut dyn $crate::traits::Intersect)
+        }
+    };
     (@face counts) => {
         fn as_count(&self) -> Option<&dyn $crate::traits::Count> {
             Some(self)
@@ -877,12 +883,6 @@ macro_rules! filter {
     (@face intersects) => {
         fn as_intersect(&mut self) -> Option<&mut dyn $crate::traits::Intersect> {
             Some(self)
-        }
-    };
-    (@face may_intersect) => {
-        fn as_intersect(&mut self) -> Option<&mut dyn $crate::traits::Intersect> {
-            let can = $crate::family::AnyFilter::can(self);
-            can.intersects.then_some(self as &mut dyn $crate::traits::Intersect)
         }
     };
     (@face folds) => {
