@@ -123,9 +123,6 @@ pub(crate) trait Kernel: Clone {
     /// [`DecodeError`] says what is wrong with the file.
     fn read(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError>;
 
-    /// Takes these loops from now on.
-    fn take_paths(&mut self, paths: Paths);
-
     /// Which wrong answers are possible, where that depends on how it was made.
     fn guarantee(&self) -> Guarantee {
         Self::GUARANTEE
@@ -140,6 +137,9 @@ pub(crate) trait Kernel: Clone {
     fn unsupported(&self, _operation: &'static str) -> Option<Error> {
         None
     }
+
+    /// Takes these loops from now on.
+    fn take_paths(&mut self, paths: Paths);
 
     /// How it is laid out, where its family has a choice.
     fn layout(&self) -> Option<Layout> {
@@ -405,7 +405,16 @@ impl<K: Inserts> Shell<K> {
         outcome.map_err(|full| Full { inserted: done, ..full.into() })
     }
 
-    /// Inserts keys and appends one outcome each. Says how many are in where there is no room for more.
+    /// Inserts keys that are hashed already, of which nobody wants to know whether they are new.
+    pub(crate) fn insert_digests(&mut self, digests: &[Digest])
+    where
+        K: Inserts<Error = Infallible>,
+    {
+        let Ok(()) = self.kernel.insert_each(digests, of_digests, |_| {});
+        self.add_inserted(digests.len() as u64);
+    }
+
+    /// Says how many are in where there is no room for more.
     #[inline(always)]
     pub(crate) fn insert_each<T: Key>(
         &mut self,
@@ -414,15 +423,6 @@ impl<K: Inserts> Shell<K> {
     ) -> Result<(), Full> {
         let hashing = self.hashing;
         self.append_outcomes(keys, |keys, hashes| K::Hash::of_each(keys, &hashing, hashes), outcomes)
-    }
-
-    /// Inserts keys that are hashed already, of which nobody wants to know whether they are new.
-    pub(crate) fn insert_digests(&mut self, digests: &[Digest])
-    where
-        K: Inserts<Error = Infallible>,
-    {
-        let Ok(()) = self.kernel.insert_each(digests, of_digests, |_| {});
-        self.add_inserted(digests.len() as u64);
     }
 
     /// The loop behind the run-time face.
