@@ -244,8 +244,8 @@ impl Kernel for Slices {
         false
     }
 
-    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Digest]), hits: &mut [bool]) {
-        let (mut slices, mut hits) = (self, hits.iter_mut());
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Digest]), mut hits: &mut [bool]) {
+        let mut slices = self;
         pipeline(
             &mut slices,
             keys,
@@ -253,7 +253,10 @@ impl Kernel for Slices {
             is_far(self.paths, self.words.as_slice()),
             |slices, digest| slices.prefetch(digest, 0),
             |slices, digests| {
-                digests.iter().zip(&mut hits).for_each(|(&digest, hit)| *hit = slices.contains(digest));
+                let hits = hits.split_off_mut(..digests.len()).expect("one answer per key");
+                for (hit, &digest) in hits.iter_mut().zip(digests) {
+                    *hit = slices.contains(digest);
+                }
             },
         );
     }
