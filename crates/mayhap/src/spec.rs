@@ -1529,6 +1529,14 @@ pub struct ScalableSize {
     pub fpr: f64,
 }
 
+impl ScalableSize {
+    /// Of the first layer.
+    pub(crate) const fn plan(&self) -> Plan {
+        let Self { capacity, bits, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits, probes: None }
+    }
+}
+
 impl Spec {
     /// Solves for what was not asked, for a windowed filter: the slices and generations that take the fewest bits.
     ///
