@@ -21,7 +21,7 @@ use crate::batch::copy;
 use crate::bits::{Bytes, Words};
 use crate::error::{DecodeError, Full, Mismatch, SpecError};
 use crate::family::{
-    self, AnyFilter, CounterReport, Family, Guarantee, LayerReport, Report, Slots, WindowReport,
+    self, AnyFilter, CounterReport, Doublings, Family, Guarantee, LayerReport, Report, Slots, WindowReport,
 };
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::paths::Paths;
@@ -93,6 +93,12 @@ pub(crate) trait Kernel: Clone {
     /// Answers for each key, in a slice of their number.
     fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Self::Hash]), hits: &mut [bool]);
 
+    /// As [`contains_each`](Kernel::contains_each), for a kernel that hashes keys in another way.
+    #[inline(always)]
+    fn contains_keys<T: Key>(&self, keys: &[T], hashing: &Hashing, hits: &mut [bool]) {
+        self.contains_each(keys, |keys, hashes| Self::Hash::of_each(keys, hashing, hashes), hits);
+    }
+
     /// What it was made for, and its bits.
     fn plan(&self) -> Plan;
 
@@ -150,6 +156,11 @@ pub(crate) trait Kernel: Clone {
     fn window(&self) -> Option<WindowReport> {
         None
     }
+
+    /// How often it has doubled, where it does.
+    fn doublings(&self) -> Option<Doublings> {
+        None
+    }
 }
 
 /// It can be made without keys, and be without keys again.
@@ -199,6 +210,20 @@ pub(crate) trait Inserts: Kernel {
     ) -> Result<(), Self::Error> {
         self.insert_each(keys, hash, |_| done(1))
     }
+
+    /// As [`insert_all`](Inserts::insert_all), for a kernel that hashes keys in another way.
+    ///
+    /// # Errors
+    /// As [`insert_each`](Inserts::insert_each).
+    #[inline(always)]
+    fn insert_all_keys<T: Key>(
+        &mut self,
+        keys: &[T],
+        hashing: &Hashing,
+        done: impl FnMut(u64),
+    ) -> Result<(), Self::Error> {
+        self.insert_all(keys, |keys, hashes| Self::Hash::of_each(keys, hashing, hashes), done)
+    }
 }
 
 /// Keys can be removed.
@@ -212,6 +237,12 @@ pub(crate) trait Removes: Inserts {
         hash: impl Fn(&[T], &mut [Self::Hash]),
         outcomes: &mut Vec<Removal>,
     );
+
+    /// As [`remove_each`](Removes::remove_each), for a kernel that hashes keys in another way.
+    #[inline(always)]
+    fn remove_keys<T: Key>(&mut self, keys: &[T], hashing: &Hashing, outcomes: &mut Vec<Removal>) {
+        self.remove_each(keys, |keys, hashes| Self::Hash::of_each(keys, hashing, hashes), outcomes);
+    }
 }
 
 /// Keys are counted.
@@ -269,19 +300,12 @@ impl<K: Kernel> Shell<K> {
     #[inline(always)]
     pub(crate) fn contains_each<T: Key>(&self, keys: &[T], hits: &mut Vec<bool>) {
         let hashing = self.hashing;
-        self.append(keys, |keys, hashes| K::Hash::of_each(keys, &hashing, hashes), hits);
-    }
-
-    #[inline(always)]
-    fn append<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [K::Hash]), hits: &mut Vec<bool>) {
-        let start = hits.len();
-        hits.resize(start + keys.len(), false);
-        self.kernel.contains_each(keys, hash, &mut hits[start..]);
+        self.kernel.contains_keys(keys, &hashing, appended(hits, keys.len()));
     }
 
     /// The loop behind the run-time face.
     fn contains_hashes(&self, hashes: &[K::Hash], hits: &mut Vec<bool>) {
-        self.append(hashes, copy, hits);
+        self.kernel.contains_each(hashes, copy, appended(hits, hashes.len()));
     }
 
     pub(crate) fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
@@ -382,8 +406,7 @@ impl<K: Inserts> Shell<K> {
     pub(crate) fn insert_all<T: Key>(&mut self, keys: &[T]) -> Result<(), Full> {
         let hashing = self.hashing;
         let mut done = 0;
-        let hash = |keys: &[T], hashes: &mut [K::Hash]| K::Hash::of_each(keys, &hashing, hashes);
-        let outcome = self.kernel.insert_all(keys, hash, |keys| done += keys);
+        let outcome = self.kernel.insert_all_keys(keys, &hashing, |keys| done += keys);
         self.add_inserted(done);
         outcome.map_err(|full| Full { inserted: done, ..full.into() })
     }
@@ -452,7 +475,7 @@ impl<K: Removes> Shell<K> {
     pub(crate) fn remove_all<T: Key>(&mut self, keys: &[T], outcomes: &mut Vec<Removal>) {
         let hashing = self.hashing;
         outcomes.reserve(keys.len());
-        self.kernel.remove_each(keys, |keys, hashes| K::Hash::of_each(keys, &hashing, hashes), outcomes);
+        self.kernel.remove_keys(keys, &hashing, outcomes);
     }
 
     pub(crate) fn remove_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Removal>) {
@@ -512,6 +535,14 @@ impl<K: Kernel> Shell<K> {
 
 fn of_digests<H: KeyHash>(digests: &[Digest], hashes: &mut [H]) {
     hashes.iter_mut().zip(digests).for_each(|(hash, &digest)| *hash = H::of_digest(digest));
+}
+
+/// Room for `len` answers more.
+#[inline(always)]
+fn appended(hits: &mut Vec<bool>, len: usize) -> &mut [bool] {
+    let start = hits.len();
+    hits.resize(start + len, false);
+    &mut hits[start..]
 }
 
 /// Hashes keys, a chunk at a time.
@@ -746,6 +777,10 @@ macro_rules! filter {
 
             fn window(&self) -> Option<$crate::family::WindowReport> {
                 $crate::shell::Kernel::window(&self.0.kernel)
+            }
+
+            fn doublings(&self) -> Option<$crate::family::Doublings> {
+                $crate::shell::Kernel::doublings(&self.0.kernel)
             }
 
             $($crate::shell::filter!(@face $can);)*

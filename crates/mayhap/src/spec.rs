@@ -833,6 +833,11 @@ impl ExpandingSize {
     pub const fn bits(&self) -> u64 {
         self.slots.saturating_mul((self.fingerprint_bits + 1 + OVERHEAD) as u64)
     }
+
+    pub(crate) const fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: None }
+    }
 }
 
 /// The capacity that a table starts with where nobody said one.
