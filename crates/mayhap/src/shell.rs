@@ -17,8 +17,8 @@
 use alloc::vec::Vec;
 use core::convert::Infallible;
 
-use crate::batch::copy;
-use crate::bits::{Bytes, Words};
+use crate::batch::{copy, pipeline};
+use crate::bits::{Bytes, OutOfMemory, Words};
 use crate::error::{DecodeError, Full, Mismatch, SpecError};
 use crate::family::{
     self, AnyFilter, CounterReport, Doublings, Family, Guarantee, LayerReport, Report, Slots, WindowReport,
@@ -91,7 +91,12 @@ pub(crate) trait Kernel: Clone {
     fn contains(&self, hash: Self::Hash) -> bool;
 
     /// Answers for each key, in a slice of their number.
-    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Self::Hash]), hits: &mut [bool]);
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Self::Hash]), hits: &mut [bool]) {
+        let mut hits = hits.iter_mut();
+        for_each_batch(&mut (), keys, hash, |(), hashes| {
+            hashes.iter().zip(&mut hits).for_each(|(&hash, hit)| *hit = self.contains(hash));
+        });
+    }
 
     /// As [`contains_each`](Kernel::contains_each), for a kernel that hashes keys in another way.
     #[inline(always)]
@@ -131,6 +136,14 @@ pub(crate) trait Kernel: Clone {
 
     /// Takes these loops from now on.
     fn take_paths(&mut self, paths: Paths);
+
+    /// Takes the memory that writing needs, where that is more than it has.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`], and nothing has changed.
+    fn settle(&mut self) -> Result<(), OutOfMemory> {
+        Ok(())
+    }
 
     /// How it is laid out, where its family has a choice.
     fn layout(&self) -> Option<Layout> {
@@ -193,8 +206,16 @@ pub(crate) trait Inserts: Kernel {
         &mut self,
         keys: &[T],
         hash: impl Fn(&[T], &mut [Self::Hash]),
-        told: impl FnMut(Insertion),
-    ) -> Result<(), Self::Error>;
+        mut told: impl FnMut(Insertion),
+    ) -> Result<(), Self::Error> {
+        let mut outcome = Ok(());
+        for_each_batch(self, keys, hash, |kernel, hashes| {
+            if outcome.is_ok() {
+                outcome = hashes.iter().try_for_each(|&hash| kernel.insert(hash).map(&mut told));
+            }
+        });
+        outcome
+    }
 
     /// Inserts keys of which nobody wants to know whether they are new. `done` is called once for each key that is in, or
     /// for many at once.
@@ -236,7 +257,11 @@ pub(crate) trait Removes: Inserts {
         keys: &[T],
         hash: impl Fn(&[T], &mut [Self::Hash]),
         outcomes: &mut Vec<Removal>,
-    );
+    ) {
+        for_each_batch(self, keys, hash, |kernel, hashes| {
+            outcomes.extend(hashes.iter().map(|&hash| kernel.remove(hash)));
+        });
+    }
 
     /// As [`remove_each`](Removes::remove_each), for a kernel that hashes keys in another way.
     #[inline(always)]
@@ -272,6 +297,15 @@ pub(crate) trait Intersects: Kernel {
     /// # Errors
     /// [`Mismatch`] names the first difference; then nothing has changed.
     fn intersect(&mut self, other: &Self) -> Result<(), Mismatch>;
+}
+
+/// There is a difference.
+pub(crate) trait Subtracts: Kernel {
+    /// Holds the keys that were in it and not in the other afterwards. They hash alike.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference; then nothing has changed.
+    fn subtract(&mut self, other: &Self) -> Result<(), Mismatch>;
 }
 
 /// A kernel with what all filters share.
@@ -519,6 +553,12 @@ impl<K: Intersects> Shell<K> {
     }
 }
 
+impl<K: Subtracts> Shell<K> {
+    pub(crate) fn subtract(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.combine(other, K::subtract)
+    }
+}
+
 impl<K: Kernel> Shell<K> {
     /// How many calls have made the result is not known: some keys may have been in both.
     fn combine(
@@ -553,6 +593,16 @@ fn for_each_chunk<T, H: KeyHash>(keys: &[T], hash: impl Fn(&[T], &mut [H]), mut 
         hash(keys, hashes);
         act(hashes);
     }
+}
+
+/// Hashes keys a few at a time, for a kernel that prefetches nothing.
+fn for_each_batch<S: ?Sized, T, H: KeyHash>(
+    kernel: &mut S,
+    keys: &[T],
+    hash: impl Fn(&[T], &mut [H]),
+    act: impl FnMut(&mut S, &[H]),
+) {
+    pipeline(kernel, keys, hash, false, |_, _| {}, act);
 }
 
 impl From<Infallible> for Full {
@@ -759,6 +809,10 @@ macro_rules! filter {
                 $crate::shell::Kernel::take_paths(&mut self.0.kernel, paths);
             }
 
+            fn settle(&mut self) -> Result<(), $crate::bits::OutOfMemory> {
+                $crate::shell::Kernel::settle(&mut self.0.kernel)
+            }
+
             fn layout(&self) -> Option<$crate::spec::Layout> {
                 $crate::shell::Kernel::layout(&self.0.kernel)
             }
@@ -826,6 +880,11 @@ macro_rules! filter {
     };
     (@face intersects) => {
         fn as_intersect(&mut self) -> Option<&mut dyn $crate::traits::Intersect> {
+            Some(self)
+        }
+    };
+    (@face subtracts) => {
+        fn as_subtract(&mut self) -> Option<&mut dyn $crate::traits::Subtract> {
             Some(self)
         }
     };
@@ -1054,6 +1113,27 @@ macro_rules! filter {
                 other: &dyn $crate::family::AnyFilter,
             ) -> Result<(), $crate::error::Mismatch> {
                 self.intersect($crate::family::same_type(self, other)?)
+            }
+        }
+    };
+    (@methods $name:ident $kernel:ty, subtracts, $(#[$more:meta])*) => {
+        impl $name {
+            /// Difference: afterwards this set holds its keys that are not in the other.
+            $(#[$more])*
+            ///
+            /// # Errors
+            /// [`Mismatch`](crate::Mismatch) names the first difference; then nothing has changed.
+            pub fn subtract(&mut self, other: &Self) -> Result<(), $crate::error::Mismatch> {
+                self.0.subtract(&other.0)
+            }
+        }
+
+        impl $crate::traits::Subtract for $name {
+            fn subtract_from(
+                &mut self,
+                other: &dyn $crate::family::AnyFilter,
+            ) -> Result<(), $crate::error::Mismatch> {
+                self.subtract($crate::family::same_type(self, other)?)
             }
         }
     };
