@@ -28,7 +28,7 @@ use crate::paths::Paths;
 use crate::rates::Rate;
 use crate::spec::{Layout, Plan, Spec};
 use crate::traits::{Insertion, Removal};
-use crate::wire::{Frame, Summing, Writer};
+use crate::wire::{Frame, Header, Summing, Writer};
 
 /// What a kernel takes of a key's hash.
 pub(crate) trait KeyHash: Copy + Default {
@@ -38,6 +38,22 @@ pub(crate) trait KeyHash: Copy + Default {
     fn of_each<T: Key>(keys: &[T], hashing: &Hashing, hashes: &mut [Self]);
 
     fn of_digest(digest: Digest) -> Self;
+
+    /// The requested hashing.
+    ///
+    /// # Errors
+    /// [`SpecError::Hashing`] if it does not give such hashes.
+    fn hashing(spec: &Spec) -> Result<Hashing, SpecError> {
+        spec.hashed()
+    }
+
+    /// The hashing of a file gives such hashes.
+    ///
+    /// # Errors
+    /// [`DecodeError::Hashing`] if it does not.
+    fn must_be_of(header: &Header, hashing: Hashing) -> Result<(), DecodeError> {
+        header.must_be_hashed(hashing)
+    }
 }
 
 /// All 128 bits.
@@ -73,6 +89,29 @@ impl KeyHash for u64 {
     #[inline(always)]
     fn of_digest(digest: Digest) -> Self {
         digest.a
+    }
+}
+
+/// An integer, which stands for itself; `None` for a key that is none.
+impl KeyHash for Option<u64> {
+    fn of(hashing: &Hashing, key: impl Key) -> Self {
+        Self::of_digest(hashing.digest_of(key))
+    }
+
+    fn of_each<T: Key>(keys: &[T], hashing: &Hashing, hashes: &mut [Self]) {
+        hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = Self::of(hashing, key));
+    }
+
+    fn of_digest(digest: Digest) -> Self {
+        (digest.b == 0).then_some(digest.a)
+    }
+
+    fn hashing(spec: &Spec) -> Result<Hashing, SpecError> {
+        spec.unhashed().map(|()| Hashing::Integer)
+    }
+
+    fn must_be_of(header: &Header, hashing: Hashing) -> Result<(), DecodeError> {
+        header.must_be_integers(hashing)
     }
 }
 
@@ -382,7 +421,7 @@ impl<K: Kernel> Shell<K> {
 
     pub(crate) fn decode(frame: &mut Frame, hashing: Hashing, family: &Family) -> Result<Self, DecodeError> {
         frame.header.must_probe_by(family.probing)?;
-        frame.header.must_be_hashed(hashing)?;
+        K::Hash::must_be_of(&frame.header, hashing)?;
         let kernel = K::read(frame, hashing)?;
         Ok(Self { kernel, hashing, inserted: frame.header.inserted })
     }
@@ -399,7 +438,7 @@ impl<K: Empty> Shell<K> {
     pub(crate) fn empty(spec: &Spec) -> Result<Self, SpecError> {
         let mut kernel = K::empty(spec)?;
         kernel.take_paths(spec.paths);
-        Ok(Self { kernel, hashing: spec.hashed()?, inserted: Some(0) })
+        Ok(Self { kernel, hashing: K::Hash::hashing(spec)?, inserted: Some(0) })
     }
 
     pub(crate) fn clear(&mut self) {
