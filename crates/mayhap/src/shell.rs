@@ -493,11 +493,32 @@ impl<K: Inserts> Shell<K> {
         self.add_inserted(digests.len() as u64);
     }
 
+    /// Says how many are in where there is no room for more.
+    #[inline(always)]
+    pub(crate) fn insert_each<T: Key>(
+        &mut self,
+        keys: &[T],
+        outcomes: &mut Vec<Insertion>,
+    ) -> Result<(), Full> {
+        let hashing = self.hashing;
+        self.append(keys, |keys, hashes| K::Hash::of_each(keys, &hashing, hashes), outcomes)
+    }
+
     /// The loop behind the run-time face.
     fn insert_hashes(&mut self, hashes: &[K::Hash], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
+        self.append(hashes, copy, outcomes)
+    }
+
+    #[inline(always)]
+    fn append<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [K::Hash]),
+        outcomes: &mut Vec<Insertion>,
+    ) -> Result<(), Full> {
         let before = outcomes.len();
-        outcomes.reserve(hashes.len());
-        let outcome = self.kernel.insert_each(hashes, copy, |outcome| outcomes.push(outcome));
+        outcomes.reserve(keys.len());
+        let outcome = self.kernel.insert_each(keys, hash, |outcome| outcomes.push(outcome));
         let done = (outcomes.len() - before) as u64;
         self.add_inserted(done);
         outcome.map_err(|full| Full { inserted: done, ..full.into() })

@@ -959,6 +959,13 @@ impl TableSize {
     pub const fn told_apart(&self) -> u64 {
         self.shape.names()
     }
+
+    /// With as many names beside the lines as `keys` keys bring on average.
+    pub(crate) fn plan(&self, keys: u64) -> Plan {
+        let Self { capacity, fpr_asked, fpr, .. } = *self;
+        let bits = self.bits() + 64 * self.crowded(keys);
+        Plan { capacity, fpr_asked, fpr, bits, probes: None }
+    }
 }
 
 /// The numbers of a d-left filter, all known.

@@ -65,10 +65,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Where the sets fit the memory, exact ones do the same without errors.
     let (mut exact, mut other) = (Exact::default(), Exact::default());
     east.iter().for_each(|key| {
-        exact.insert(key);
+        exact.insert(key)?;
     });
     west.iter().for_each(|key| {
-        other.insert(key);
+        other.insert(key)?;
     });
     exact.intersect(&other)?;
     println!("an exact set of the common ones: {}", exact.len());
