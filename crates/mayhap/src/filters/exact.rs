@@ -261,10 +261,10 @@ impl Kernel for Digests {
         }
         let capacity = fields.u64("capacity")?;
         fields.end("parameters", header.params.len())?;
-        if let Some(found) = header.ones.filter(|&ones| ones != len) {
+        let sorted = shell::take_words(frame, len * BITS_PER_KEY / 8)?;
+        if let Some(found) = frame.header.ones.filter(|&ones| ones != len) {
             return Err(DecodeError::Value { field: "occupied cells", found });
         }
-        let sorted = shell::take_words(frame, len * BITS_PER_KEY / 8)?;
         // Unsorted digests give wrong answers but do no harm: the order is verified only when the
         // whole payload is read anyway, so that a large file opens by its header alone.
         if frame.verified && !pairs(sorted.as_slice()).is_sorted_by(|a, b| a < b) {
@@ -383,7 +383,7 @@ fn pairs(words: &[u64]) -> impl Iterator<Item = Digest> + '_ {
     words.chunks_exact(2).map(|pair| Digest { a: pair[0], b: pair[1] })
 }
 
-/// So many digests as words.
+/// `len` digests as words.
 fn in_words(len: usize, digests: impl Iterator<Item = Digest>) -> Result<Words, OutOfMemory> {
     let mut words = Words::zeroed(2 * len as u64)?;
     words.as_mut_slice().chunks_exact_mut(2).zip(digests).for_each(|(pair, digest)| {
@@ -432,8 +432,8 @@ fn find(words: &[u64], digest: Digest) -> bool {
     low < len && at(low) == digest
 }
 
-/// What a hash set of so many digests takes when it grows: twice as many places, of which an eighth stays free, and a byte
-/// for each.
+/// Bytes of a hash set of `len` digests when it grows: twice as many places, of which an eighth stays free, and a byte for
+/// each.
 fn grown_bytes(len: usize) -> u64 {
     let places = (len as u64 + 1).saturating_mul(8) / 7;
     places.next_power_of_two().saturating_mul(size_of::<Digest>() as u64 + 1)

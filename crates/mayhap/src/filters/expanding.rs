@@ -1,8 +1,8 @@
 //! Expanding filter: grows with its keys, at the same rate and the same speed.
 //!
-//! **Answers** "was this key inserted and not removed since?", for keys of whom nobody knows how many will come.
+//! **Answers** "was this key inserted and not removed since?", for an unknown number of keys.
 //! **Promise** a key that is in is never denied, as long as only keys that are in are removed; an absent key is admitted
-//! with at most the asked rate, through as many doublings as were planned, and a question costs the same after all of them.
+//! with at most the requested rate, through as many doublings as were planned, and a lookup costs the same after all of them.
 //! **Not for** sets whose size is known, which take half the memory in a `Bloom` or `Cuckoo`; counting.
 //!
 //! ```text
@@ -34,7 +34,7 @@
 //! only, for sets from which nothing is removed.
 //!
 //! **Removing** takes the copy with the most bits that matches. Of the copies of a fingerprint without bits it takes the
-//! one that the key asks for. The others were for keys that do not exist, and stay: they are part of the rate.
+//! one at the key's own quotient. The others stand for keys that do not exist, and stay: they are part of the rate.
 //!
 //! **Paper** Dayan, Bercea, Reviriego, Pagh, *InfiniFilter: Expanding Filters to Infinity and Beyond*, SIGMOD 2023, for
 //! fingerprints of different ages in one table; Dayan, Bercea, Pagh, *Aleph Filter: To Infinity in Constant Time*, VLDB
@@ -99,17 +99,17 @@ pub static FAMILY: Family = Family {
     in_place: false,
 };
 
-/// So many equal fingerprints under one quotient stay for good, and more are not kept. So a run stays short however often
-/// a key comes, and no removal can take what an insert left out.
+/// This many equal fingerprints under one quotient stay for good, and more are not kept. So a run stays short however often
+/// a key is inserted, and no removal can take what an insert left out.
 pub(crate) const MOST_COPIES: u32 = 8;
 
 /// Tables smaller than this stay in the second-level cache, where prefetching brings nothing.
 const PREFETCH_FROM_BYTES: usize = 128 * 1024;
 
-/// Keys that are inserted before it is looked whether the table has left the cache.
+/// Keys that are inserted before the loop tests again whether the table has left the cache.
 const STRETCH: u64 = 4096;
 
-/// From this many bytes on, keys are gathered by region if many come at once.
+/// From this many bytes on, large batches of keys are gathered by region.
 const GATHER_FROM_BYTES: usize = 4 << 20;
 
 /// Slots of a region: 2 to the power of this. With fingerprints of 10 bits they take 28 KiB, a first-level
@@ -258,7 +258,7 @@ fn of_hashes<K>(hash: impl Fn(&[K], &mut [Digest])) -> impl Fn(&Placing, &[K], &
     }
 }
 
-/// Whether a key comes in that meets these.
+/// Whether a key is stored that meets these.
 #[inline(always)]
 const fn admits<const SET: bool>(met: Met) -> bool {
     if SET { !met.is_known } else { met.copies < MOST_COPIES }
@@ -938,7 +938,7 @@ impl Expanding {
     }
 }
 
-/// One question, about a quotient that has a run.
+/// One lookup, of a quotient that has a run.
 struct Ask<'a> {
     runs: Runs,
     words: &'a [u64],
@@ -958,7 +958,7 @@ impl Work for Ask<'_> {
     }
 }
 
-/// Many questions.
+/// Many lookups.
 struct AskAll<'a, K, P> {
     paths: Paths,
     placing: Placing,
@@ -975,7 +975,7 @@ impl<K, P: Fn(&Placing, &[K], &mut [Place])> Work for AskAll<'_, K, P> {
     fn run(self, ranks: impl Ranks) {
         let Self { paths, placing, mut words, keys, place, hits } = self;
         let (runs, far) = (placing.runs, paths.is_far(size_of_val(words), PREFETCH_FROM_BYTES));
-        // Those of the batch before whose slots have been asked for.
+        // Keys of the batch before whose slots have been prefetched.
         let (mut aims, mut len) = ([(Aim::default(), 0, 0); BATCH], 0);
         let mut first = 0;
         batch::pipeline(

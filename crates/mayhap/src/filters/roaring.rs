@@ -51,7 +51,7 @@ pub static FAMILY: Family = Family {
 
 /// Containers of one 32-bit range.
 const CONTAINERS: f64 = 65_536.0;
-/// An array container of more values than this becomes a bitmap of so many bits.
+/// An array container of more values than this becomes a bitmap of [`BITMAP_BITS`].
 const ARRAY_MAX: f64 = 4096.0;
 const BITMAP_BITS: f64 = 65_536.0;
 

@@ -1,6 +1,6 @@
 //! Table: shortened digests in cache lines, for "did this come before?" at the speed of memory.
 //!
-//! **Answers** "was this key inserted?", and while inserting "is it new?", for as many keys as come.
+//! **Answers** "was this key inserted?", and while inserting "is it new?", for an unknown number of keys.
 //! **Promise** a key that is in is never denied; an absent key is admitted if it has the name of a key that is in: with a
 //! chance of `n / N`, for `n` keys and `N` names.
 //! **Not for** rates above 1e-8, at which a `Bloom` has fewer bits; removing.
@@ -90,7 +90,7 @@ pub static FAMILY: Family = Family {
 /// Tables smaller than this stay in the second-level cache, where prefetching brings nothing.
 const PREFETCH_FROM_BYTES: usize = 128 * 1024;
 
-/// Keys that are inserted before it is looked whether the table must grow.
+/// Keys that are inserted before the loop tests again whether the table must grow.
 const STRETCH: usize = 4096;
 
 /// Lines that are read while growing before their memory is given back: 16 MiB.
@@ -632,7 +632,7 @@ fn take_off<K>(shape: Shape, hash: impl Fn(&[K], &mut [u64]), keys: &[K], flight
     }
 }
 
-/// Many questions.
+/// Many lookups.
 struct AskAll<'a, K, H> {
     paths: Paths,
     shape: Shape,
@@ -671,7 +671,7 @@ impl<K, H: Fn(&[K], &mut [u64])> LineWork for AskAll<'_, K, H> {
     }
 }
 
-/// Many inserts, for all of which there is room. How many went into the lines.
+/// Many inserts, for all of which there is room. Returns the number stored in lines.
 struct PutAll<'a, K, H, T> {
     paths: Paths,
     shape: Shape,
