@@ -17,18 +17,19 @@
 use alloc::vec::Vec;
 use core::convert::Infallible;
 
-use crate::batch::copy;
-use crate::bits::{Bytes, Words};
+use crate::batch::{BATCH, copy, pipeline};
+use crate::bits::{Bytes, OutOfMemory, Words};
 use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
 use crate::family::{
-    self, AnyFilter, Capabilities, CounterReport, Family, Guarantee, LayerReport, Report, Slots, WindowReport,
+    self, AnyFilter, Capabilities, CounterReport, Doublings, Family, Guarantee, LayerReport, Report, Slots,
+    WindowReport,
 };
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::paths::Paths;
 use crate::rates::Rate;
 use crate::spec::{Layout, Plan, Spec};
 use crate::traits::{Insertion, Removal};
-use crate::wire::{Frame, Summing, Writer};
+use crate::wire::{Frame, Header, Summing, Writer};
 
 /// What a kernel takes of a key's hash.
 pub(crate) trait KeyHash: Copy + Default {
@@ -38,6 +39,22 @@ pub(crate) trait KeyHash: Copy + Default {
     fn of_each<T: Key>(keys: &[T], hashing: &Hashing, hashes: &mut [Self]);
 
     fn of_digest(digest: Digest) -> Self;
+
+    /// The requested hashing.
+    ///
+    /// # Errors
+    /// [`SpecError::Hashing`] if it does not give such hashes.
+    fn hashing(spec: &Spec) -> Result<Hashing, SpecError> {
+        spec.hashed()
+    }
+
+    /// The hashing of a file gives such hashes.
+    ///
+    /// # Errors
+    /// [`DecodeError::Hashing`] if it does not.
+    fn must_be_of(header: &Header, hashing: Hashing) -> Result<(), DecodeError> {
+        header.must_be_hashed(hashing)
+    }
 }
 
 /// All 128 bits.
@@ -76,6 +93,29 @@ impl KeyHash for u64 {
     }
 }
 
+/// An integer, which stands for itself; `None` for a key that is none.
+impl KeyHash for Option<u64> {
+    fn of(hashing: &Hashing, key: impl Key) -> Self {
+        Self::of_digest(hashing.digest_of(key))
+    }
+
+    fn of_each<T: Key>(keys: &[T], hashing: &Hashing, hashes: &mut [Self]) {
+        hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = Self::of(hashing, key));
+    }
+
+    fn of_digest(digest: Digest) -> Self {
+        (digest.b == 0).then_some(digest.a)
+    }
+
+    fn hashing(spec: &Spec) -> Result<Hashing, SpecError> {
+        spec.unhashed().map(|()| Hashing::Integer)
+    }
+
+    fn must_be_of(header: &Header, hashing: Hashing) -> Result<(), DecodeError> {
+        header.must_be_integers(hashing)
+    }
+}
+
 /// The algorithm of a family, and its storage.
 ///
 /// A loop over many keys takes the keys and the function that hashes a few of them, so that [`pipeline`](crate::batch::pipeline)
@@ -91,7 +131,18 @@ pub(crate) trait Kernel: Clone {
     fn contains(&self, hash: Self::Hash) -> bool;
 
     /// Answers for each key, in a slice of their number.
-    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Self::Hash]), hits: &mut [bool]);
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Self::Hash]), hits: &mut [bool]) {
+        let mut hits = hits.iter_mut();
+        for_each_batch(&mut (), keys, hash, |(), hashes| {
+            hashes.iter().zip(&mut hits).for_each(|(&hash, hit)| *hit = self.contains(hash));
+        });
+    }
+
+    /// As [`contains_each`](Kernel::contains_each), for a kernel that hashes keys in another way.
+    #[inline(always)]
+    fn contains_keys<T: Key>(&self, keys: &[T], hashing: &Hashing, hits: &mut [bool]) {
+        self.contains_each(keys, |keys, hashes| Self::Hash::of_each(keys, hashing, hashes), hits);
+    }
 
     /// What it was made for, and its bits.
     fn plan(&self) -> Plan;
@@ -141,6 +192,14 @@ pub(crate) trait Kernel: Clone {
     /// Takes these loops from now on.
     fn take_paths(&mut self, paths: Paths);
 
+    /// Takes the memory that writing needs, where that is more than it has.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`], and nothing has changed.
+    fn settle(&mut self) -> Result<(), OutOfMemory> {
+        Ok(())
+    }
+
     /// How it is laid out, where its family has a choice.
     fn layout(&self) -> Option<Layout> {
         None
@@ -163,6 +222,11 @@ pub(crate) trait Kernel: Clone {
 
     /// What it remembers, where it forgets.
     fn window(&self) -> Option<WindowReport> {
+        None
+    }
+
+    /// How often it has doubled, where it does.
+    fn doublings(&self) -> Option<Doublings> {
         None
     }
 }
@@ -197,8 +261,16 @@ pub(crate) trait Inserts: Kernel {
         &mut self,
         keys: &[T],
         hash: impl Fn(&[T], &mut [Self::Hash]),
-        told: impl FnMut(Insertion),
-    ) -> Result<(), Self::Error>;
+        mut told: impl FnMut(Insertion),
+    ) -> Result<(), Self::Error> {
+        let mut outcome = Ok(());
+        for_each_batch(self, keys, hash, |kernel, hashes| {
+            if outcome.is_ok() {
+                outcome = hashes.iter().try_for_each(|&hash| kernel.insert(hash).map(&mut told));
+            }
+        });
+        outcome
+    }
 
     /// Inserts keys of which nobody wants to know whether they are new. `done` is called once for each key that is in, or
     /// for many at once.
@@ -214,6 +286,20 @@ pub(crate) trait Inserts: Kernel {
     ) -> Result<(), Self::Error> {
         self.insert_each(keys, hash, |_| done(1))
     }
+
+    /// As [`insert_all`](Inserts::insert_all), for a kernel that hashes keys in another way.
+    ///
+    /// # Errors
+    /// As [`insert_each`](Inserts::insert_each).
+    #[inline(always)]
+    fn insert_all_keys<T: Key>(
+        &mut self,
+        keys: &[T],
+        hashing: &Hashing,
+        done: impl FnMut(u64),
+    ) -> Result<(), Self::Error> {
+        self.insert_all(keys, |keys, hashes| Self::Hash::of_each(keys, hashing, hashes), done)
+    }
 }
 
 /// Keys can be removed.
@@ -226,7 +312,17 @@ pub(crate) trait Removes: Inserts {
         keys: &[T],
         hash: impl Fn(&[T], &mut [Self::Hash]),
         outcomes: &mut Vec<Removal>,
-    );
+    ) {
+        for_each_batch(self, keys, hash, |kernel, hashes| {
+            outcomes.extend(hashes.iter().map(|&hash| kernel.remove(hash)));
+        });
+    }
+
+    /// As [`remove_each`](Removes::remove_each), for a kernel that hashes keys in another way.
+    #[inline(always)]
+    fn remove_keys<T: Key>(&mut self, keys: &[T], hashing: &Hashing, outcomes: &mut Vec<Removal>) {
+        self.remove_each(keys, |keys, hashes| Self::Hash::of_each(keys, hashing, hashes), outcomes);
+    }
 }
 
 /// Keys are counted.
@@ -260,6 +356,15 @@ pub(crate) trait Intersects: Kernel {
     fn intersect(&mut self, other: &Self) -> Result<(), Mismatch>;
 }
 
+/// There is a difference.
+pub(crate) trait Subtracts: Kernel {
+    /// Holds the keys that were in it and not in the other afterwards. They hash alike.
+    ///
+    /// # Errors
+    /// [`Mismatch`] names the first difference; then nothing has changed.
+    fn subtract(&mut self, other: &Self) -> Result<(), Mismatch>;
+}
+
 /// A kernel with what all filters share.
 #[derive(Clone, Debug)]
 pub(crate) struct Shell<K> {
@@ -271,6 +376,9 @@ pub(crate) struct Shell<K> {
 
 /// So many keys are hashed before a loop that is compiled once, for all kinds of keys that come at run time.
 const CHUNK: usize = 1024;
+
+/// Up to so many keys are hashed into less space.
+const FEW: usize = 256;
 
 impl<K: Kernel> Shell<K> {
     /// The same around another kernel.
@@ -286,19 +394,12 @@ impl<K: Kernel> Shell<K> {
     #[inline(always)]
     pub(crate) fn contains_each<T: Key>(&self, keys: &[T], hits: &mut Vec<bool>) {
         let hashing = self.hashing;
-        self.append(keys, |keys, hashes| K::Hash::of_each(keys, &hashing, hashes), hits);
-    }
-
-    #[inline(always)]
-    fn append<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [K::Hash]), hits: &mut Vec<bool>) {
-        let start = hits.len();
-        hits.resize(start + keys.len(), false);
-        self.kernel.contains_each(keys, hash, &mut hits[start..]);
+        self.kernel.contains_keys(keys, &hashing, appended(hits, keys.len()));
     }
 
     /// The loop behind the run-time face.
     fn contains_hashes(&self, hashes: &[K::Hash], hits: &mut Vec<bool>) {
-        self.append(hashes, copy, hits);
+        self.kernel.contains_each(hashes, copy, appended(hits, hashes.len()));
     }
 
     pub(crate) fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
@@ -349,7 +450,7 @@ impl<K: Kernel> Shell<K> {
 
     pub(crate) fn decode(frame: &mut Frame, hashing: Hashing, family: &Family) -> Result<Self, DecodeError> {
         frame.header.must_probe_by(family.probing)?;
-        frame.header.must_be_hashed(hashing)?;
+        K::Hash::must_be_of(&frame.header, hashing)?;
         let kernel = K::read(frame, hashing)?;
         Ok(Self { kernel, hashing, inserted: frame.header.inserted })
     }
@@ -366,7 +467,7 @@ impl<K: Empty> Shell<K> {
     pub(crate) fn empty(spec: &Spec) -> Result<Self, SpecError> {
         let mut kernel = K::empty(spec)?;
         kernel.take_paths(spec.paths);
-        Ok(Self { kernel, hashing: spec.hashed()?, inserted: Some(0) })
+        Ok(Self { kernel, hashing: K::Hash::hashing(spec)?, inserted: Some(0) })
     }
 
     pub(crate) fn clear(&mut self) {
@@ -399,8 +500,7 @@ impl<K: Inserts> Shell<K> {
     pub(crate) fn insert_all<T: Key>(&mut self, keys: &[T]) -> Result<(), Full> {
         let hashing = self.hashing;
         let mut done = 0;
-        let hash = |keys: &[T], hashes: &mut [K::Hash]| K::Hash::of_each(keys, &hashing, hashes);
-        let outcome = self.kernel.insert_all(keys, hash, |keys| done += keys);
+        let outcome = self.kernel.insert_all_keys(keys, &hashing, |keys| done += keys);
         self.add_inserted(done);
         outcome.map_err(|full| Full { inserted: done, ..full.into() })
     }
@@ -464,16 +564,13 @@ impl<K: Inserts> Shell<K> {
         hash: impl Fn(&[T], &mut [K::Hash]),
         outcomes: &mut Vec<Insertion>,
     ) -> Result<(), Full> {
-        let (mut hashes, mut done) = ([K::Hash::default(); CHUNK], 0);
-        for keys in keys.chunks(CHUNK) {
-            let hashes = &mut hashes[..keys.len()];
-            hash(keys, hashes);
-            if let Err(full) = self.insert_hashes(hashes, outcomes) {
-                return Err(Full { inserted: done + full.inserted, ..full });
-            }
-            done += keys.len() as u64;
-        }
-        Ok(())
+        let mut done = 0;
+        try_for_each_chunk(keys, hash, |hashes| {
+            let inserted = self.insert_hashes(hashes, outcomes);
+            inserted.map_err(|full| Full { inserted: done + full.inserted, ..full })?;
+            done += hashes.len() as u64;
+            Ok(())
+        })
     }
 }
 
@@ -492,7 +589,7 @@ impl<K: Removes> Shell<K> {
     pub(crate) fn remove_all<T: Key>(&mut self, keys: &[T], outcomes: &mut Vec<Removal>) {
         let hashing = self.hashing;
         outcomes.reserve(keys.len());
-        self.kernel.remove_each(keys, |keys, hashes| K::Hash::of_each(keys, &hashing, hashes), outcomes);
+        self.kernel.remove_keys(keys, &hashing, outcomes);
     }
 
     pub(crate) fn remove_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Removal>) {
@@ -536,6 +633,12 @@ impl<K: Intersects> Shell<K> {
     }
 }
 
+impl<K: Subtracts> Shell<K> {
+    pub(crate) fn subtract(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.combine(other, K::subtract)
+    }
+}
+
 impl<K: Kernel> Shell<K> {
     /// How many calls have made the result is not known: some keys may have been in both.
     fn combine(
@@ -554,14 +657,56 @@ fn of_digests<H: KeyHash>(digests: &[Digest], hashes: &mut [H]) {
     hashes.iter_mut().zip(digests).for_each(|(hash, &digest)| *hash = H::of_digest(digest));
 }
 
+/// Room for `len` answers more.
+#[inline(always)]
+fn appended(hits: &mut Vec<bool>, len: usize) -> &mut [bool] {
+    let start = hits.len();
+    hits.resize(start + len, false);
+    &mut hits[start..]
+}
+
 /// Hashes keys, a chunk at a time.
 fn for_each_chunk<T, H: KeyHash>(keys: &[T], hash: impl Fn(&[T], &mut [H]), mut act: impl FnMut(&[H])) {
-    let mut hashes = [H::default(); CHUNK];
-    for keys in keys.chunks(CHUNK) {
-        let hashes = &mut hashes[..keys.len()];
-        hash(keys, hashes);
+    let Ok(()) = try_for_each_chunk(keys, hash, |hashes| {
         act(hashes);
+        Ok::<(), Infallible>(())
+    });
+}
+
+/// The same, until an error. Few keys do not pay for the space of many, which is zeroed first.
+fn try_for_each_chunk<T, H: KeyHash, E>(
+    keys: &[T],
+    hash: impl Fn(&[T], &mut [H]),
+    act: impl FnMut(&[H]) -> Result<(), E>,
+) -> Result<(), E> {
+    fn chunks<const SPACE: usize, T, H: KeyHash, E>(
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [H]),
+        mut act: impl FnMut(&[H]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut hashes = [H::default(); SPACE];
+        for keys in keys.chunks(SPACE) {
+            let hashes = &mut hashes[..keys.len()];
+            hash(keys, hashes);
+            act(hashes)?;
+        }
+        Ok(())
     }
+    match keys.len() {
+        0..=BATCH => chunks::<BATCH, _, _, _>(keys, hash, act),
+        ..=FEW => chunks::<FEW, _, _, _>(keys, hash, act),
+        _ => chunks::<CHUNK, _, _, _>(keys, hash, act),
+    }
+}
+
+/// Hashes keys a few at a time, for a kernel that prefetches nothing.
+fn for_each_batch<S: ?Sized, T, H: KeyHash>(
+    kernel: &mut S,
+    keys: &[T],
+    hash: impl Fn(&[T], &mut [H]),
+    act: impl FnMut(&mut S, &[H]),
+) {
+    pipeline(kernel, keys, hash, false, |_, _| {}, act);
 }
 
 impl From<Infallible> for Full {
@@ -797,6 +942,10 @@ macro_rules! filter {
                 $crate::shell::Kernel::take_paths(&mut self.0.kernel, paths);
             }
 
+            fn settle(&mut self) -> Result<(), $crate::bits::OutOfMemory> {
+                $crate::shell::Kernel::settle(&mut self.0.kernel)
+            }
+
             fn layout(&self) -> Option<$crate::spec::Layout> {
                 $crate::shell::Kernel::layout(&self.0.kernel)
             }
@@ -815,6 +964,10 @@ macro_rules! filter {
 
             fn window(&self) -> Option<$crate::family::WindowReport> {
                 $crate::shell::Kernel::window(&self.0.kernel)
+            }
+
+            fn doublings(&self) -> Option<$crate::family::Doublings> {
+                $crate::shell::Kernel::doublings(&self.0.kernel)
             }
 
             $($crate::shell::filter!(@face $can);)*
@@ -882,6 +1035,11 @@ macro_rules! filter {
     };
     (@face intersects) => {
         fn as_intersect(&mut self) -> Option<&mut dyn $crate::traits::Intersect> {
+            Some(self)
+        }
+    };
+    (@face subtracts) => {
+        fn as_subtract(&mut self) -> Option<&mut dyn $crate::traits::Subtract> {
             Some(self)
         }
     };
@@ -1151,6 +1309,27 @@ macro_rules! filter {
                 other: &dyn $crate::family::AnyFilter,
             ) -> Result<(), $crate::error::Mismatch> {
                 self.intersect($crate::family::same_type(self, other)?)
+            }
+        }
+    };
+    (@methods $name:ident $kernel:ty, subtracts, $(#[$more:meta])*) => {
+        impl $name {
+            /// Difference: afterwards this set holds its keys that are not in the other.
+            $(#[$more])*
+            ///
+            /// # Errors
+            /// [`Mismatch`](crate::Mismatch) names the first difference; then nothing has changed.
+            pub fn subtract(&mut self, other: &Self) -> Result<(), $crate::error::Mismatch> {
+                self.0.subtract(&other.0)
+            }
+        }
+
+        impl $crate::traits::Subtract for $name {
+            fn subtract_from(
+                &mut self,
+                other: &dyn $crate::family::AnyFilter,
+            ) -> Result<(), $crate::error::Mismatch> {
+                self.subtract($crate::family::same_type(self, other)?)
             }
         }
     };

@@ -833,6 +833,11 @@ impl ExpandingSize {
     pub const fn bits(&self) -> u64 {
         self.slots.saturating_mul((self.fingerprint_bits + 1 + OVERHEAD) as u64)
     }
+
+    pub(crate) const fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: None }
+    }
 }
 
 /// The capacity that a table starts with where nobody said one.
@@ -953,6 +958,13 @@ impl TableSize {
     #[must_use]
     pub const fn told_apart(&self) -> u64 {
         self.shape.names()
+    }
+
+    /// With as many names beside the lines as `keys` keys bring on average.
+    pub(crate) fn plan(&self, keys: u64) -> Plan {
+        let Self { capacity, fpr_asked, fpr, .. } = *self;
+        let bits = self.bits() + 64 * self.crowded(keys);
+        Plan { capacity, fpr_asked, fpr, bits, probes: None }
     }
 }
 
@@ -1543,6 +1555,14 @@ pub struct ScalableSize {
     pub layer_fpr: f64,
     /// The rate that the first layer has at capacity.
     pub fpr: f64,
+}
+
+impl ScalableSize {
+    /// Of the first layer.
+    pub(crate) const fn plan(&self) -> Plan {
+        let Self { capacity, bits, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits, probes: None }
+    }
 }
 
 impl Spec {

@@ -212,8 +212,7 @@ fn the_size_in_bytes_is_what_is_held() {
         drop(expanding);
         let (table, held) = measured(|| {
             let mut table = Box::new(Table::new(keys / 10, fpr).unwrap());
-            let mut outcomes = Vec::new();
-            table.insert_all(&numbers, &mut outcomes).unwrap();
+            table.insert_all(&numbers).unwrap();
             table
         });
         compare("table", table.size_in_bytes(), held);

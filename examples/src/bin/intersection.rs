@@ -64,12 +64,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // Where the sets fit the memory, exact ones do the same without errors.
     let (mut exact, mut other) = (Exact::default(), Exact::default());
-    east.iter().for_each(|key| {
-        exact.insert(key);
-    });
-    west.iter().for_each(|key| {
-        other.insert(key);
-    });
+    exact.insert_all(&east)?;
+    other.insert_all(&west)?;
     exact.intersect(&other)?;
     println!("an exact set of the common ones: {}", exact.len());
     assert_eq!(exact.len(), common);

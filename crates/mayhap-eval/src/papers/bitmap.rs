@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use mayhap::filters::bitmap::BitmapSet;
 use mayhap::filters::roaring::RoaringSet;
-use mayhap::{Combine, Error, Hashing, Insert, Spec, SpecError, combine, math};
+use mayhap::{Combine, Error, Spec, SpecError, combine, math};
 
 use crate::{Finding, Random};
 
@@ -15,7 +15,7 @@ pub(super) fn bmp_1(seed: u64) -> Result<Vec<Finding>, Error> {
     let mut draws: Vec<u64> = (0..1_000_000).map(|_| random.below(UNIVERSE)).collect();
     let mut set = BitmapSet::from_spec(&Spec::new().with_capacity(UNIVERSE))?;
     for &draw in &draws {
-        set.insert_integer(draw)?;
+        set.insert(draw)?;
     }
     draws.sort_unstable();
     draws.dedup();
@@ -32,7 +32,7 @@ pub(super) fn bmp_1(seed: u64) -> Result<Vec<Finding>, Error> {
     }
     let mut sparse = RoaringSet::from_spec(&Spec::new().with_capacity(1_000_000))?;
     for integer in different {
-        sparse.insert_digest(Hashing::Integer.digest_of(integer))?;
+        sparse.insert(integer)?;
     }
     let bytes = sparse.treemap().serialized_size() as f64;
     Ok(vec![
@@ -59,7 +59,7 @@ pub(super) fn bmp_2(seed: u64) -> Result<Vec<Finding>, Error> {
                 let mut set = BitmapSet::from_spec(&Spec::new().with_capacity(universe))?;
                 for integer in 0..universe {
                     if random.below(1024) < chance {
-                        set.insert_integer(integer)?;
+                        set.insert(integer)?;
                     }
                 }
                 Ok(set)

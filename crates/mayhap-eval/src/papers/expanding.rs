@@ -89,7 +89,7 @@ pub(super) fn exp_2(seed: u64) -> Result<Vec<Finding>, Error> {
             NAME,
             "keys, as the filter counts them",
             taken as f64,
-            filter.estimated_len() as f64,
+            filter.estimated_len(),
         ),
         Finding::between(
             NAME,

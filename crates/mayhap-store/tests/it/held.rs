@@ -7,7 +7,7 @@ use mayhap_store::{Access, hold, open, write};
 
 fn table(keys: u64) -> Table {
     let mut table = Table::with_fpr(1e-9).unwrap();
-    table.insert_all(&(0..keys).collect::<Vec<_>>(), &mut Vec::new()).unwrap();
+    table.insert_all(&(0..keys).collect::<Vec<_>>()).unwrap();
     table
 }
 

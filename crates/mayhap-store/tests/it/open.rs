@@ -22,7 +22,7 @@ fn bloom() -> Bloom {
 fn exact() -> Exact {
     let mut exact = Exact::default();
     for i in 0..100 {
-        exact.insert(key(i));
+        exact.insert(key(i)).unwrap();
     }
     exact
 }

@@ -17,17 +17,18 @@
 //! | remove    | a few             | no       |
 //! | merge     | all, in order     | mismatch |
 //!
-//! The sorted digests may lie in a mapped file; what changes since is kept in two hash sets and
-//! merged in when the set is written.
+//! The sorted digests may lie in a mapped file. Later changes are kept in two hash sets and merged in when the set is
+//! written.
 //!
 //! ```
 //! use mayhap::Exact;
 //!
 //! let mut set = Exact::default();
-//! set.insert("a");
+//! set.insert("a")?;
 //! assert!(set.contains("a") && !set.contains("b"));
 //! assert!(set.remove("a").is_removed() && !set.remove("a").is_removed());
 //! assert_eq!(set.len(), 0);
+//! # Ok::<(), mayhap::Error>(())
 //! ```
 
 use alloc::borrow::Cow;
@@ -39,12 +40,15 @@ use hashbrown::HashSet;
 
 use crate::bits::{Bytes, OutOfMemory, Words};
 use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
-use crate::hash::{Digest, Hashing, Key};
+use crate::family::{Cost, Family, Guarantee, Make};
+use crate::hash::{Digest, Hashing};
 use crate::narrow::index;
+use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
+use crate::rates::Rate;
+use crate::shell::{self, Empty, Inserts, Intersects, Kernel, Merges, Removes, Shell, Subtracts, filter};
 use crate::spec::{MAX_BITS, Plan, Spec};
-use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, Removal, Remove, Subtract};
+use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `exact`.
@@ -52,18 +56,7 @@ pub static FAMILY: Family = Family {
     id: 2,
     name: "exact",
     summary: "no errors: the sorted 128-bit digests of all keys",
-    can: Capabilities {
-        inserts: true,
-        removes: true,
-        counts: false,
-        labels: false,
-        merges: true,
-        intersects: true,
-        subtracts: true,
-        folds: false,
-        grows: true,
-        exact: true,
-    },
+    can: Exact::CAN,
     probing: &[Probing::None],
     cost: Cost { query: "O(log n)", insert: "O(log n)", space: "128 n" },
     make: Make::Empty(|spec| Ok(Box::new(Exact::from_spec(spec)?))),
@@ -114,63 +107,58 @@ impl Hasher for DigestHasher {
 /// A hash set of digests that does not hash them again.
 pub type DigestSet = HashSet<Digest, BuildHasherDefault<DigestHasher>>;
 
-/// An exact set of keys, by their digests.
-#[derive(Clone, Debug)]
-pub struct Exact {
+filter! {
+    /// An exact set of keys, by their digests.
+    ///
+    /// No answer is wrong, as long as no two keys share a digest: what is said of keys that are perhaps in holds for keys that
+    /// are in.
+    Exact(Digests) = FAMILY {
+        /// The capacity is noted and no limit.
+        specified,
+        /// [`Insertion::Perhaps`] means here: it was in.
+        inserts_until_full,
+        removes,
+        merges,
+        intersects,
+        subtracts,
+        grows,
+        exact,
+    }
+}
+
+impl Default for Exact {
+    fn default() -> Self {
+        Self::hashed(Hashing::default())
+    }
+}
+
+/// The digests of an exact set.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Digests {
     /// Two words per digest, ascending by (a, b), without repeats.
     sorted: Words,
     /// Not in `sorted`.
     added: DigestSet,
     /// In `sorted`, but no longer in the set.
     removed: DigestSet,
-    hashing: Hashing,
     capacity: u64,
-    inserted: Option<u64>,
 }
 
-impl Default for Exact {
-    fn default() -> Self {
-        Self {
-            sorted: Vec::new().into(),
-            added: DigestSet::default(),
-            removed: DigestSet::default(),
-            hashing: Hashing::default(),
-            capacity: 0,
-            inserted: Some(0),
-        }
-    }
-}
-
-impl PartialEq for Exact {
-    fn eq(&self, other: &Self) -> bool {
-        self.hashing == other.hashing && self.len() == other.len() && self.digests().eq(other.digests())
-    }
-}
-
-impl Exact {
-    /// An empty set. The capacity is noted and no limit.
-    ///
-    /// # Errors
-    /// [`SpecError`] names what makes no sense.
-    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        Ok(Self { hashing: spec.hashed()?, capacity: plan(spec)?.capacity, ..Self::default() })
+impl Digests {
+    fn len(&self) -> u64 {
+        (self.sorted.len() / 2 + self.added.len() - self.removed.len()) as u64
     }
 
-    /// An empty set whose keys are hashed so.
-    pub(crate) fn hashed(hashing: Hashing) -> Self {
-        Self { hashing, ..Self::default() }
-    }
-
-    /// The set of the digests that lie in bytes, each above the one before; `None` if they do not lie so.
-    pub(crate) fn of_sorted(bytes: Bytes, hashing: Hashing) -> Option<Self> {
-        let sorted = Words::from_bytes(bytes)?;
-        let len = sorted.len() as u64 / 2;
-        let ascends = sorted.len().is_multiple_of(2) && pairs(sorted.as_slice()).is_sorted_by(|a, b| a < b);
-        ascends.then_some(Self { sorted, inserted: Some(len), ..Self::hashed(hashing) })
+    /// All digests in ascending order.
+    fn digests(&self) -> impl Iterator<Item = Digest> + '_ {
+        let mut added: Vec<Digest> = self.added.iter().copied().collect();
+        added.sort_unstable();
+        let sorted = pairs(self.sorted.as_slice()).filter(|digest| !self.removed.contains(digest));
+        union(sorted, added.into_iter())
     }
 
     /// All digests in ascending order, as they stand in a file.
-    pub(crate) fn sorted_bytes(&self) -> Cow<'_, [u8]> {
+    fn sorted_bytes(&self) -> Cow<'_, [u8]> {
         if self.added.is_empty() && self.removed.is_empty() {
             return self.sorted.to_le_bytes();
         }
@@ -180,53 +168,6 @@ impl Exact {
                 .flatten()
                 .collect(),
         )
-    }
-
-    /// Inserts a key. [`Insertion::Perhaps`] means here: it was in.
-    pub fn insert(&mut self, key: impl Key) -> Insertion {
-        let digest = self.hashing.digest_of(key);
-        self.put(digest)
-    }
-
-    /// Whether a key is in.
-    #[must_use]
-    pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_digest(self.hashing.digest_of(key))
-    }
-
-    /// Removes a key, and says whether it was in.
-    pub fn remove(&mut self, key: impl Key) -> Removal {
-        let digest = self.hashing.digest_of(key);
-        self.remove_digest(digest)
-    }
-
-    /// How many keys are in.
-    #[must_use]
-    pub fn len(&self) -> u64 {
-        (self.sorted.len() / 2 + self.added.len() - self.removed.len()) as u64
-    }
-
-    /// Whether no key is in.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    fn put(&mut self, digest: Digest) -> Insertion {
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
-        Insertion::new_if(if find(self.sorted.as_slice(), digest) {
-            self.removed.remove(&digest)
-        } else {
-            self.added.insert(digest)
-        })
-    }
-
-    /// All digests in ascending order.
-    pub fn digests(&self) -> impl Iterator<Item = Digest> + '_ {
-        let mut added: Vec<Digest> = self.added.iter().copied().collect();
-        added.sort_unstable();
-        let sorted = pairs(self.sorted.as_slice()).filter(|digest| !self.removed.contains(digest));
-        union(sorted, added.into_iter())
     }
 
     /// The digests of both sets, each once, in ascending order.
@@ -256,51 +197,63 @@ impl Exact {
         self.sorted = sorted;
         self.added.clear();
         self.removed.clear();
-        self.inserted = None;
     }
 
     fn keep(&mut self, other: &Self, wanted: impl Fn(bool) -> bool) -> Result<(), Mismatch> {
-        self.hashing.must_equal(&other.hashing)?;
         let refused = |OutOfMemory { bytes }| Mismatch::Memory { bytes };
         let added = self.sorted_added().map_err(refused)?;
-        let kept = || self.kept(&added).filter(|&digest| wanted(other.contains_digest(digest)));
+        let kept = || self.kept(&added).filter(|&digest| wanted(other.contains(digest)));
         let kept = in_words(kept().count(), kept()).map_err(refused)?;
         self.replace(kept);
         Ok(())
     }
+}
 
-    /// Union: afterwards this set holds every key of both.
-    ///
-    /// # Errors
-    /// [`Mismatch`] if they hash differently; then nothing has changed.
-    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.hashing.must_equal(&other.hashing)?;
-        let both = self.joined(other).map_err(|OutOfMemory { bytes }| Mismatch::Memory { bytes })?;
-        self.replace(both);
-        self.capacity = self.capacity.max(self.len());
+impl Kernel for Digests {
+    type Hash = Digest;
+
+    const GUARANTEE: Guarantee = Guarantee::Exact;
+
+    fn contains(&self, digest: Digest) -> bool {
+        (!self.added.is_empty() && self.added.contains(&digest))
+            || (find(self.sorted.as_slice(), digest) && !self.removed.contains(&digest))
+    }
+
+    fn plan(&self) -> Plan {
+        let len = self.len();
+        let capacity = self.capacity.max(len);
+        let fpr = capacity as f64 * COLLISION;
+        Plan { capacity, fpr_asked: 0.0, fpr, bits: len * BITS_PER_KEY, probes: None }
+    }
+
+    fn fill(&self) -> f64 {
+        if self.len() == 0 { 0.0 } else { 1.0 }
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::computed(self.len() as f64 * COLLISION)
+    }
+
+    fn estimated_len(&self) -> f64 {
+        self.len() as f64
+    }
+
+    fn must_match(&self, _: &Self) -> Result<(), Mismatch> {
         Ok(())
     }
 
-    /// Intersection: afterwards this set holds the keys that are in both.
-    ///
-    /// # Errors
-    /// [`Mismatch`] if they hash differently; then nothing has changed.
-    pub fn intersect(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.keep(other, |theirs| theirs)
+    fn holds_the_same(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.digests().eq(other.digests())
     }
 
-    /// Difference: afterwards this set holds its keys that are not in the other.
-    ///
-    /// # Errors
-    /// [`Mismatch`] if they hash differently; then nothing has changed.
-    pub fn subtract(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.keep(other, |theirs| !theirs)
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        out.ones(self.len());
+        out.params().u64(self.len()).u64(self.capacity);
+        out.bytes_of(Some(&self.sorted), || self.sorted_bytes());
     }
 
-    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+    fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(&[Probing::None])?;
-        header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
         let len = fields.u64("number of digests")?;
         if len > MAX_BITS / BITS_PER_KEY {
@@ -308,23 +261,121 @@ impl Exact {
         }
         let capacity = fields.u64("capacity")?;
         fields.end("parameters", header.params.len())?;
-        let (expected, found) = (len * BITS_PER_KEY / 8, header.payload.length);
-        if expected != found {
-            return Err(DecodeError::Length { field: "payload", expected, found });
-        }
-        if let Some(found) = header.ones.filter(|&ones| ones != len) {
+        let sorted = shell::take_words(frame, len * BITS_PER_KEY / 8)?;
+        if let Some(found) = frame.header.ones.filter(|&ones| ones != len) {
             return Err(DecodeError::Value { field: "occupied cells", found });
         }
-        let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let sorted = Words::from_bytes(payload)
-            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
-        // Unsorted digests give wrong answers but do no harm: they are looked for only when the
+        // Unsorted digests give wrong answers but do no harm: the order is verified only when the
         // whole payload is read anyway, so that a large file opens by its header alone.
         if frame.verified && !pairs(sorted.as_slice()).is_sorted_by(|a, b| a < b) {
             return Err(DecodeError::Payload { problem: "digests are not sorted" });
         }
-        let inserted = header.inserted;
-        Ok(Self { sorted, hashing, capacity, inserted, ..Self::default() })
+        Ok(Self { sorted, capacity, ..Self::default() })
+    }
+
+    fn take_paths(&mut self, _: Paths) {}
+
+    /// Puts all digests in order, as they stand in a file.
+    fn settle(&mut self) -> Result<(), OutOfMemory> {
+        if !(self.added.is_empty() && self.removed.is_empty()) {
+            self.sorted = self.joined(&Self::default())?;
+            (self.added, self.removed) = Default::default();
+        }
+        Ok(())
+    }
+}
+
+impl Empty for Digests {
+    fn empty(spec: &Spec) -> Result<Self, SpecError> {
+        Ok(Self { capacity: plan(spec)?.capacity, ..Self::default() })
+    }
+
+    fn clear(&mut self) {
+        self.replace(Words::default());
+    }
+}
+
+impl Inserts for Digests {
+    type Error = Full;
+
+    fn insert(&mut self, digest: Digest) -> Result<Insertion, Full> {
+        // Where there is no memory, an error here is better than the end of the process.
+        if self.added.try_reserve(1).is_err() {
+            let limit = Limit::Memory { bytes: grown_bytes(self.added.len()) };
+            return Err(Full { limit, inserted: 0 });
+        }
+        Ok(Insertion::new_if(if find(self.sorted.as_slice(), digest) {
+            self.removed.remove(&digest)
+        } else {
+            self.added.insert(digest)
+        }))
+    }
+}
+
+impl Removes for Digests {
+    fn remove(&mut self, digest: Digest) -> Removal {
+        let was_in = self.added.remove(&digest)
+            || (find(self.sorted.as_slice(), digest) && self.removed.insert(digest));
+        Removal::removed_if(was_in)
+    }
+}
+
+impl Merges for Digests {
+    fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        let both = self.joined(other).map_err(|OutOfMemory { bytes }| Mismatch::Memory { bytes })?;
+        self.replace(both);
+        self.capacity = self.capacity.max(self.len());
+        Ok(())
+    }
+}
+
+impl Intersects for Digests {
+    fn intersect(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.keep(other, |theirs| theirs)
+    }
+}
+
+impl Subtracts for Digests {
+    fn subtract(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.keep(other, |theirs| !theirs)
+    }
+}
+
+impl Exact {
+    /// An empty set with this hashing.
+    pub(crate) fn hashed(hashing: Hashing) -> Self {
+        Self(Shell { kernel: Digests::default(), hashing, inserted: Some(0) })
+    }
+
+    /// The set of the digests that lie in bytes, each above the one before; `None` if they do not lie so.
+    pub(crate) fn of_sorted(bytes: Bytes, hashing: Hashing) -> Option<Self> {
+        let sorted = Words::from_bytes(bytes)?;
+        let len = sorted.len() as u64 / 2;
+        let ascends = sorted.len().is_multiple_of(2) && pairs(sorted.as_slice()).is_sorted_by(|a, b| a < b);
+        let kernel = Digests { sorted, ..Digests::default() };
+        ascends.then_some(Self(Shell { kernel, hashing, inserted: Some(len) }))
+    }
+
+    /// All digests in ascending order, as they stand in a file.
+    pub(crate) fn sorted_bytes(&self) -> Cow<'_, [u8]> {
+        self.0.kernel.sorted_bytes()
+    }
+
+    /// The number of keys in the set.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.0.kernel.len()
+    }
+
+    /// Whether no key is in.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All digests in ascending order.
+    pub fn digests(&self) -> impl Iterator<Item = Digest> + '_ {
+        self.0.kernel.digests()
     }
 }
 
@@ -332,7 +383,7 @@ fn pairs(words: &[u64]) -> impl Iterator<Item = Digest> + '_ {
     words.chunks_exact(2).map(|pair| Digest { a: pair[0], b: pair[1] })
 }
 
-/// So many digests as words.
+/// `len` digests as words.
 fn in_words(len: usize, digests: impl Iterator<Item = Digest>) -> Result<Words, OutOfMemory> {
     let mut words = Words::zeroed(2 * len as u64)?;
     words.as_mut_slice().chunks_exact_mut(2).zip(digests).for_each(|(pair, digest)| {
@@ -381,113 +432,11 @@ fn find(words: &[u64], digest: Digest) -> bool {
     low < len && at(low) == digest
 }
 
-impl Filter for Exact {
-    fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    fn contains_digest(&self, digest: Digest) -> bool {
-        (!self.added.is_empty() && self.added.contains(&digest))
-            || (find(self.sorted.as_slice(), digest) && !self.removed.contains(&digest))
-    }
-}
-
-impl Insert for Exact {
-    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        // Where there is no memory, an error here is better than the end of the process.
-        if self.added.try_reserve(1).is_err() {
-            let limit = Limit::Memory { bytes: grown_bytes(self.added.len()) };
-            return Err(Full { limit, inserted: 0 });
-        }
-        Ok(self.put(digest))
-    }
-}
-
-/// What a hash set of so many digests takes when it grows: twice as many places, of which an eighth stays free, and a byte
-/// for each.
+/// Bytes of a hash set of `len` digests when it grows: twice as many places, of which an eighth stays free, and a byte for
+/// each.
 fn grown_bytes(len: usize) -> u64 {
     let places = (len as u64 + 1).saturating_mul(8) / 7;
     places.next_power_of_two().saturating_mul(size_of::<Digest>() as u64 + 1)
-}
-
-impl Remove for Exact {
-    fn remove_digest(&mut self, digest: Digest) -> Removal {
-        let was_in = self.added.remove(&digest)
-            || (find(self.sorted.as_slice(), digest) && self.removed.insert(digest));
-        Removal::removed_if(was_in)
-    }
-}
-
-impl Merge for Exact {
-    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        self.merge(family::same_type(self, other)?)
-    }
-}
-
-impl Intersect for Exact {
-    fn intersect_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        self.intersect(family::same_type(self, other)?)
-    }
-}
-
-impl Subtract for Exact {
-    fn subtract_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        self.subtract(family::same_type(self, other)?)
-    }
-}
-
-impl AnyFilter for Exact {
-    fn family(&self) -> &'static Family {
-        &FAMILY
-    }
-
-    fn report(&self) -> Report {
-        let len = self.len();
-        let capacity = self.capacity.max(len);
-        Report {
-            capacity,
-            inserted: self.inserted,
-            estimated_len: Some(len as f64),
-            bits: len * BITS_PER_KEY,
-            probes: None,
-            fill: if len == 0 { 0.0 } else { 1.0 },
-            fpr_asked: 0.0,
-            fpr_now: len as f64 * COLLISION,
-            fpr_interval: None,
-            fpr_at_capacity: capacity as f64 * COLLISION,
-            guarantee: Guarantee::Exact,
-        }
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        out.counts(self.inserted, self.len());
-        out.params().u64(self.len()).u64(self.capacity);
-        out.bytes_of(Some(&self.sorted), || self.sorted_bytes());
-    }
-
-    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
-        Some(self)
-    }
-    fn as_remove(&mut self) -> Option<&mut dyn Remove> {
-        Some(self)
-    }
-    /// Puts all digests in order, as they stand in a file.
-    fn settle(&mut self) -> Result<(), OutOfMemory> {
-        if !(self.added.is_empty() && self.removed.is_empty()) {
-            self.sorted = self.joined(&Self::hashed(self.hashing))?;
-            (self.added, self.removed) = Default::default();
-        }
-        Ok(())
-    }
-    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
-        Some(self)
-    }
-    fn as_intersect(&mut self) -> Option<&mut dyn Intersect> {
-        Some(self)
-    }
-    fn as_subtract(&mut self) -> Option<&mut dyn Subtract> {
-        Some(self)
-    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Expanding filter: grows with its keys, at the same rate and the same speed.
 //!
-//! **Answers** "was this key inserted and not removed since?", for keys of whom nobody knows how many will come.
+//! **Answers** "was this key inserted and not removed since?", for an unknown number of keys.
 //! **Promise** a key that is in is never denied, as long as only keys that are in are removed; an absent key is admitted
-//! with at most the asked rate, through as many doublings as were planned, and a question costs the same after all of them.
+//! with at most the requested rate, through as many doublings as were planned, and a lookup costs the same after all of them.
 //! **Not for** sets whose size is known, which take half the memory in a `Bloom` or `Cuckoo`; counting.
 //!
 //! ```text
@@ -34,7 +34,7 @@
 //! only, for sets from which nothing is removed.
 //!
 //! **Removing** takes the copy with the most bits that matches. Of the copies of a fingerprint without bits it takes the
-//! one that the key asks for. The others were for keys that do not exist, and stay: they are part of the rate.
+//! one at the key's own quotient. The others stand for keys that do not exist, and stay: they are part of the rate.
 //!
 //! **Paper** Dayan, Bercea, Reviriego, Pagh, *InfiniFilter: Expanding Filters to Infinity and Beyond*, SIGMOD 2023, for
 //! fingerprints of different ages in one table; Dayan, Bercea, Pagh, *Aleph Filter: To Infinity in Constant Time*, VLDB
@@ -60,39 +60,30 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::batch::{self, BATCH};
-use crate::bits::{Aim, BLOCK, Bytes, Filler, Met, OVERHEAD, Runs, Spot, Words, is_first_part};
-use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, Doublings, Family, Guarantee, Make, Report, Slots};
-use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::bits::{Aim, BLOCK, Filler, Met, OVERHEAD, Runs, Spot, Words, is_first_part};
+use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
+use crate::family::{Cost, Doublings, Family, Guarantee, Make, Slots};
+use crate::hash::{Digest, Hashing, Key};
 use crate::math;
 use crate::narrow::{index, low_u8, low_u64};
 use crate::paths::Paths;
 use crate::probing::Probing;
+use crate::rates::Rate;
 use crate::raw::simd::{Ranks, Work, with_ranks};
+use crate::shell::{self, Empty, Inserts, Kernel, Merges, Removes, Shell, filter};
 use crate::spec::{
     EXPANDING_CAPACITY, EXPANDING_DOUBLINGS, EXPANDING_MOST_DOUBLINGS, EXPANDING_WIDTHS, ExpandingSize,
     MAX_BITS, Plan, Spec,
 };
-use crate::traits::{Filter, Insert, Insertion, Merge, Removal, Remove};
-use crate::wire::{Fields, Frame, Summing, Writer};
+use crate::traits::{Insertion, Removal};
+use crate::wire::{Fields, Frame, Writer};
 
 /// The family `expanding`.
 pub static FAMILY: Family = Family {
     id: 11,
     name: "expanding",
     summary: "grows with its keys, which can be removed again; questions stay as fast: 15.6 to 31 bits per key at 1%",
-    can: Capabilities {
-        inserts: true,
-        removes: true,
-        counts: false,
-        labels: false,
-        merges: true,
-        intersects: false,
-        subtracts: false,
-        folds: false,
-        grows: true,
-        exact: false,
-    },
+    can: Expanding::CAN,
     probing: &[Probing::Expanding],
     cost: Cost {
         query: "O(1)",
@@ -101,30 +92,24 @@ pub static FAMILY: Family = Family {
     },
     make: Make::Empty(|spec| Ok(Box::new(Expanding::from_spec(spec)?))),
     shared: None,
-    plan,
+    plan: |spec| Ok(spec.expanding()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Expanding::decode(frame, hashing)?)),
     // A fingerprint that others make room for is in two slots or in none while it is written, and a doubling needs other
     // words.
     in_place: false,
 };
 
-fn plan(spec: &Spec) -> Result<Plan, SpecError> {
-    let size = spec.expanding()?;
-    let ExpandingSize { capacity, fpr_asked, fpr, .. } = size;
-    Ok(Plan { capacity, fpr_asked, fpr, bits: size.bits(), probes: None })
-}
-
-/// So many equal fingerprints under one quotient stay for good, and more are not kept. So a run stays short however often
-/// a key comes, and no removal can take what an insert left out.
+/// This many equal fingerprints under one quotient stay for good, and more are not kept. So a run stays short however often
+/// a key is inserted, and no removal can take what an insert left out.
 pub(crate) const MOST_COPIES: u32 = 8;
 
 /// Tables smaller than this stay in the second-level cache, where prefetching brings nothing.
 const PREFETCH_FROM_BYTES: usize = 128 * 1024;
 
-/// Keys that are inserted before it is looked whether the table has left the cache.
+/// Keys that are inserted before the loop tests again whether the table has left the cache.
 const STRETCH: u64 = 4096;
 
-/// From this many bytes on, keys are gathered by region if many come at once.
+/// From this many bytes on, large batches of keys are gathered by region.
 const GATHER_FROM_BYTES: usize = 4 << 20;
 
 /// Slots of a region: 2 to the power of this. With fingerprints of 10 bits they take 28 KiB, a first-level
@@ -262,101 +247,86 @@ fn of_digests(placing: &Placing, digests: &[Digest], places: &mut [Place]) {
     places.iter_mut().zip(digests).for_each(|(place, &digest)| *place = placing.digest(digest));
 }
 
-/// Whether a key comes in that meets these.
+/// Where keys are that another function hashes.
+#[inline(always)]
+fn of_hashes<K>(hash: impl Fn(&[K], &mut [Digest])) -> impl Fn(&Placing, &[K], &mut [Place]) {
+    move |placing, keys, places| {
+        let mut digests = [Digest::default(); BATCH];
+        let digests = &mut digests[..keys.len()];
+        hash(keys, digests);
+        of_digests(placing, digests, places);
+    }
+}
+
+/// Whether a key is stored that meets these.
 #[inline(always)]
 const fn admits<const SET: bool>(met: Met) -> bool {
     if SET { !met.is_known } else { met.copies < MOST_COPIES }
 }
 
-/// A filter that grows.
+filter! {
+    /// A filter that grows.
+    ///
+    /// Its capacity is the number of keys that it takes before it doubles. The rate at capacity is the highest that the
+    /// false-positive rate becomes: when the filter is full after all planned doublings, or before the next doubling if there
+    /// were more than planned. The number of distinct keys is that of the fingerprints, so a key counts as often as it is in.
+    Expanding(Fingerprints) = FAMILY {
+        /// It takes `capacity` keys before it doubles, and keeps its rate through 20 doublings.
+        new,
+        /// Clearing leaves the number of its slots.
+        specified,
+        /// A key that is in already gets another copy, up to 8 of them.
+        inserts_until_full,
+        ///
+        /// Removes one copy. A key that was inserted eight times is [stuck](Removal::Stuck): how often it is in is unknown.
+        ///
+        /// A key that was never inserted must not be removed: with about the false-positive rate another key that is in
+        /// vanishes in its place.
+        removes,
+        ///
+        /// The slots of one must be those of the other, doubled any number of times.
+        matches,
+        ///
+        /// It holds each key as often as both together, up to 8 times. The keys themselves are not needed. The smaller filter
+        /// is doubled first, and both are if they have no room in the larger.
+        ///
+        /// [`Mismatch`] also says if there is no memory, or a filter cannot grow any more.
+        merges,
+        grows,
+    }
+}
+
+/// The fingerprints of a filter that grows.
 #[derive(Clone, Debug)]
-pub struct Expanding {
+pub(crate) struct Fingerprints {
     words: Words,
     placing: Placing,
     planned: u32,
     fpr_asked: f64,
-    hashing: Hashing,
     paths: Paths,
-    /// Keys that went in; unknown after a merge.
-    inserted: Option<u64>,
-    /// Slots that are taken, by the age of what is in them.
+    /// Used slots, by the age of their fingerprints.
     ages: [u64; AGES],
-    /// All of them.
+    /// All used slots.
     used: u64,
-    /// Slots that are taken by copies of fingerprints without bits: all but one of each.
+    /// Slots that are used by copies of fingerprints without bits: all but one of each.
     copies: u64,
-    /// The runs are known to be as they are written here. If not, they are looked at before they are changed.
+    /// The runs are known to be as they are written here. If not, they are verified before they are changed.
     is_whole: bool,
 }
 
-/// Two filters are equal if they have the same slots, hashing and fingerprints of the same ages.
-impl PartialEq for Expanding {
-    fn eq(&self, other: &Self) -> bool {
-        self.placing.runs == other.placing.runs
-            && self.hashing.must_equal(&other.hashing).is_ok()
-            && self.words == other.words
-    }
+fn full(limit: Limit) -> Full {
+    Full { limit, inserted: 0 }
 }
 
-impl Expanding {
-    /// An empty filter that takes so many keys before it doubles, at such a false-positive rate through 20 doublings.
-    ///
-    /// # Errors
-    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
-    pub fn new(capacity: u64, fpr: f64) -> Result<Self, SpecError> {
-        Self::from_spec(&Spec::sized(capacity, fpr))
-    }
-
-    /// An empty filter for any number of keys: it starts with room for 1024.
-    ///
-    /// # Errors
-    /// As for [`new`](Expanding::new).
-    pub fn with_fpr(fpr: f64) -> Result<Self, SpecError> {
-        Self::new(EXPANDING_CAPACITY, fpr)
-    }
-
-    /// An empty filter of whatever was asked for.
-    ///
-    /// # Errors
-    /// As for [`new`](Expanding::new).
-    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        Ok(Self { paths: spec.paths, ..Self::of_size(&spec.expanding()?, spec.hashed()?)? })
-    }
-
-    /// An empty filter with so many slots, rounded up to blocks of 64, and fingerprints of 4 to 50 bits.
-    ///
-    /// # Errors
-    /// [`SpecError::Bits`] for too many slots, [`SpecError::ExpandingFingerprint`] for other lengths.
-    pub fn with_slots(slots: u64, fingerprint_bits: u32) -> Result<Self, SpecError> {
-        if !EXPANDING_WIDTHS.contains(&fingerprint_bits) {
-            return Err(SpecError::ExpandingFingerprint { asked: fingerprint_bits });
-        }
-        let slots = slots.clamp(1, MAX_BITS).next_multiple_of(BLOCK as u64);
-        let fpr = math::expanding_fpr(fingerprint_bits, EXPANDING_DOUBLINGS, math::EXPANDING_LOAD);
-        let size = ExpandingSize {
-            capacity: math::expanding_capacity(slots),
-            slots,
-            fingerprint_bits,
-            doublings: EXPANDING_DOUBLINGS,
-            fpr_asked: fpr,
-            fpr,
-        };
-        if size.bits() > MAX_BITS {
-            return Err(SpecError::Bits { asked: size.bits(), limit: MAX_BITS });
-        }
-        Self::of_size(&size, Hashing::default())
-    }
-
-    fn of_size(size: &ExpandingSize, hashing: Hashing) -> Result<Self, SpecError> {
+impl Fingerprints {
+    fn of_size(size: &ExpandingSize) -> Result<Self, SpecError> {
         let shape = Shape { start: size.slots, made: 0, width: size.fingerprint_bits };
         Ok(Self {
             words: Words::zeroed(shape.runs().words())?,
             placing: Placing::new(shape),
             planned: size.doublings,
             fpr_asked: size.fpr_asked,
-            hashing,
             paths: Paths::default(),
-            inserted: Some(0),
             ages: [0; AGES],
             used: 0,
             copies: 0,
@@ -364,81 +334,85 @@ impl Expanding {
         })
     }
 
-    /// Inserts a key. One that is in already gets another copy, up to 8 of them.
-    ///
-    /// # Errors
-    /// [`Full`] if it must grow and there is no memory; then nothing has changed.
     #[inline]
-    pub fn insert(&mut self, key: impl Key) -> Result<Insertion, Full> {
-        let digest = self.hashing.digest_of(key);
-        self.put::<false>(digest)
+    fn capacity(&self) -> u64 {
+        math::expanding_capacity(self.placing.shape.slots())
     }
 
-    /// Inserts a key unless it is perhaps in: [`Insertion::Perhaps`] says that nothing has changed.
-    ///
-    /// Other than after [`insert`](Expanding::insert), removing a key may then make another one vanish that was taken for
-    /// it. So this is for sets from which nothing is removed.
-    ///
-    /// # Errors
-    /// [`Full`] if it must grow and there is no memory; then nothing has changed.
+    fn bits(&self) -> u64 {
+        self.placing.shape.slots() * u64::from(self.placing.shape.width + 1 + OVERHEAD)
+    }
+
+    fn used_slots(&self) -> Slots {
+        Slots { slots: self.placing.shape.slots(), used: self.used, evictions: None }
+    }
+
+    fn made_doublings(&self) -> Doublings {
+        Doublings { made: self.placing.shape.made, planned: self.planned }
+    }
+
     #[inline]
-    pub fn insert_new(&mut self, key: impl Key) -> Result<Insertion, Full> {
-        let digest = self.hashing.digest_of(key);
-        self.put::<true>(digest)
+    fn put<const SET: bool>(&mut self, digest: Digest) -> Result<Insertion, Full> {
+        self.must_be_whole().map_err(full)?;
+        if self.used >= self.capacity() {
+            if SET && self.contains(digest) {
+                return Ok(Insertion::Perhaps);
+            }
+            self.grow().map_err(full)?;
+        }
+        let (place, runs) = (self.placing.digest(digest), self.placing.runs);
+        let put = Put::<SET> { runs, words: self.words.as_mut_slice(), place };
+        let (is_in, is_known) = with_ranks(self.paths, put);
+        self.add(is_in.into());
+        Ok(Insertion::new_if(!is_known))
     }
 
-    /// Whether a key is perhaps in. `false` is certain.
-    #[must_use]
-    #[inline]
-    pub fn contains(&self, key: impl Key) -> bool {
-        self.has(self.hashing.digest_of(key))
+    #[inline(always)]
+    fn add(&mut self, stored: u64) {
+        self.ages[0] += stored;
+        self.used += stored;
     }
 
-    /// Removes one copy of a key. A key that was inserted eight times is [stuck](Removal::Stuck): nobody knows how often it
-    /// is in.
-    ///
-    /// A key that was never inserted must not be removed: with about the false-positive rate another key that is in
-    /// vanishes in its place.
-    #[inline]
-    pub fn remove(&mut self, key: impl Key) -> Removal {
-        let digest = self.hashing.digest_of(key);
-        self.take(digest)
-    }
-
-    /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
-        self.ask(keys, of_keys(self.hashing), hits);
-    }
-
-    /// Inserts many keys in order, several at a time in flight.
-    ///
-    /// # Errors
-    /// [`Full`] says how many went in before it had to grow and there was no memory. Those are in.
-    pub fn insert_all<K: Key>(&mut self, keys: &[K]) -> Result<(), Full> {
+    #[inline(always)]
+    fn put_each<const SET: bool, K>(
+        &mut self,
+        keys: &[K],
+        place: &impl Fn(&Placing, &[K], &mut [Place]),
+        mut told: impl FnMut(Insertion),
+    ) -> Result<(), Full> {
+        self.must_be_whole().map_err(full)?;
         let mut left = keys;
         while !left.is_empty() {
-            // As many as fit before it doubles: their order does not matter then.
-            let room = index(self.capacity().saturating_sub(self.used).min(left.len() as u64));
-            let gathered = if self.is_whole { self.gather(&left[..room]) } else { None };
-            let now = match gathered {
-                Some(()) => room,
-                // One more, so that it doubles.
-                None => {
-                    let now = left.len().min(room + 1);
-                    let before = (keys.len() - left.len()) as u64;
-                    let told = |full: Full| Full { inserted: before + full.inserted, ..full };
-                    self.fill::<false, _>(&left[..now], of_keys(self.hashing), |_| {}).map_err(told)?;
-                    now
+            let mut room = self.capacity() - self.used;
+            if SET && room == 0 {
+                // Only a key that is new makes it grow.
+                let mut hits = alloc::vec![false; left.len().min(index(STRETCH))];
+                self.ask(&left[..hits.len()], place, &mut hits);
+                let known = hits.iter().take_while(|&&hit| hit).count();
+                (0..known).for_each(|_| told(Insertion::Perhaps));
+                left = &left[known..];
+                if known == hits.len() {
+                    continue;
                 }
-            };
-            left = &left[now..];
+            }
+            if room == 0 {
+                self.grow().map_err(full)?;
+                room = self.capacity() - self.used;
+            }
+            // No more than there is room for, so that the loop need not test whether it must grow.
+            let (now, later) = left.split_at(left.len().min(index(room.min(STRETCH))));
+            let (paths, placing, words) = (self.paths, self.placing, self.words.as_mut_slice());
+            let put = PutAll::<SET, _, _, _> { paths, placing, words, keys: now, place, told: &mut told };
+            let stored = with_ranks(paths, put);
+            self.add(stored);
+            left = later;
         }
         Ok(())
     }
 
     /// Inserts keys for which there is room, gathered by region of the table, so that its lines are fetched and written
     /// back once for many keys. `None`, and nothing has changed, if they are too few for that or the table is too small.
-    fn gather<K: Key>(&mut self, keys: &[K]) -> Option<()> {
+    fn gather<K: Key>(&mut self, keys: &[K], hashing: Hashing) -> Option<()> {
         let (paths, placing, len) = (self.paths, self.placing, self.words.len());
         if 8 * len < paths.gather_from_bytes(GATHER_FROM_BYTES) || keys.len() < len / 8 || placing.is_wide {
             return None;
@@ -453,94 +427,12 @@ impl Expanding {
         halves.resize(regions * room, 0);
         ends.extend((0..regions).map(|region| region * room));
         let words = self.words.as_mut_slice();
-        let hashing = self.hashing;
         let stored = with_ranks(
             paths,
             PutGathered { paths, placing, words, keys, hashing, halves: &mut halves, ends: &mut ends, room },
         );
-        self.count::<false>(keys.len() as u64, stored);
+        self.add(stored);
         Some(())
-    }
-
-    /// As [`insert_new`](Expanding::insert_new) for many keys in order, several at a time in flight; appends one outcome
-    /// each. A key that comes twice in them is new once.
-    ///
-    /// # Errors
-    /// [`Full`] says for how many there is an outcome, before it had to grow and there was no memory.
-    pub fn insert_new_all<K: Key>(&mut self, keys: &[K], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
-        self.fill::<true, _>(keys, of_keys(self.hashing), |outcome| outcomes.push(outcome))
-    }
-
-    /// The same for keys that are hashed already.
-    ///
-    /// # Errors
-    /// As for [`insert_new_all`](Expanding::insert_new_all).
-    pub fn insert_new_batch(
-        &mut self,
-        digests: &[Digest],
-        outcomes: &mut Vec<Insertion>,
-    ) -> Result<(), Full> {
-        self.fill::<true, _>(digests, of_digests, |outcome| outcomes.push(outcome))
-    }
-
-    /// Removes one copy of each of many keys, several at a time in flight; appends one outcome each.
-    /// What [`remove`](Expanding::remove) says of absent keys holds here.
-    pub fn remove_all<K: Key>(&mut self, keys: &[K], removed: &mut Vec<Removal>) {
-        let place = of_keys(self.hashing);
-        if self.must_be_whole().is_err() {
-            removed.resize(removed.len() + keys.len(), Removal::Absent);
-            return;
-        }
-        let placing = self.placing;
-        let far = self.paths.is_far(8 * self.words.len(), PREFETCH_FROM_BYTES);
-        batch::pipeline(
-            self,
-            keys,
-            |keys, places| place(&placing, keys, places),
-            far,
-            |filter, place| placing.runs.prefetch(filter.words.as_slice(), place.spot),
-            |filter, places| removed.extend(places.iter().map(|&place| filter.take_at(place))),
-        );
-    }
-
-    #[inline]
-    fn has(&self, digest: Digest) -> bool {
-        let (runs, words) = (self.placing.runs, self.words.as_slice());
-        let place = self.placing.digest(digest);
-        // Most absent keys end here, without a call.
-        runs.is_occupied(words, place.spot) && with_ranks(self.paths, Ask { runs, words, place })
-    }
-
-    #[inline]
-    fn put<const SET: bool>(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        self.must_be_whole().map_err(|limit| Full { limit, inserted: 0 })?;
-        if self.used >= self.capacity() {
-            if SET && self.has(digest) {
-                return Ok(Insertion::Perhaps);
-            }
-            self.grow().map_err(|limit| Full { limit, inserted: 0 })?;
-        }
-        let (place, runs) = (self.placing.digest(digest), self.placing.runs);
-        let put = Put::<SET> { runs, words: self.words.as_mut_slice(), place };
-        let (is_in, is_known) = with_ranks(self.paths, put);
-        self.count::<SET>(1, is_in.into());
-        Ok(Insertion::new_if(!is_known))
-    }
-
-    #[inline(always)]
-    fn count<const SET: bool>(&mut self, keys: u64, stored: u64) {
-        let inserted = if SET { stored } else { keys };
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(inserted));
-        self.ages[0] += stored;
-        self.used += stored;
-    }
-
-    fn take(&mut self, digest: Digest) -> Removal {
-        let place = self.placing.digest(digest);
-        if self.must_be_whole().is_err() {
-            return Removal::Absent;
-        }
-        self.take_at(place)
     }
 
     fn take_at(&mut self, place: Place) -> Removal {
@@ -558,50 +450,34 @@ impl Expanding {
     }
 
     #[inline(always)]
-    fn ask<K>(&self, keys: &[K], place: impl Fn(&Placing, &[K], &mut [Place]), hits: &mut Vec<bool>) {
-        let start = hits.len();
-        hits.resize(start + keys.len(), false);
-        let (paths, placing) = (self.paths, self.placing);
-        let (words, hits) = (self.words.as_slice(), &mut hits[start..]);
-        with_ranks(paths, AskAll { paths, placing, words, keys, place, hits });
+    fn take<K>(
+        &mut self,
+        keys: &[K],
+        place: impl Fn(&Placing, &[K], &mut [Place]),
+        outcomes: &mut Vec<Removal>,
+    ) {
+        if self.must_be_whole().is_err() {
+            outcomes.resize(outcomes.len() + keys.len(), Removal::Absent);
+            return;
+        }
+        let placing = self.placing;
+        let far = self.paths.is_far(8 * self.words.len(), PREFETCH_FROM_BYTES);
+        batch::pipeline(
+            self,
+            keys,
+            |keys, places| place(&placing, keys, places),
+            far,
+            |fingerprints, place| placing.runs.prefetch(fingerprints.words.as_slice(), place.spot),
+            |fingerprints, places| {
+                outcomes.extend(places.iter().map(|&place| fingerprints.take_at(place)));
+            },
+        );
     }
 
     #[inline(always)]
-    fn fill<const SET: bool, K>(
-        &mut self,
-        keys: &[K],
-        place: impl Fn(&Placing, &[K], &mut [Place]) + Copy,
-        mut told: impl FnMut(Insertion),
-    ) -> Result<(), Full> {
-        self.must_be_whole().map_err(|limit| Full { limit, inserted: 0 })?;
-        let mut left = keys;
-        while !left.is_empty() {
-            let mut room = self.capacity() - self.used;
-            if SET && room == 0 {
-                // Only a key that is new makes it grow.
-                let mut hits = Vec::new();
-                self.ask(&left[..left.len().min(index(STRETCH))], place, &mut hits);
-                let known = hits.iter().take_while(|&&hit| hit).count();
-                (0..known).for_each(|_| told(Insertion::Perhaps));
-                left = &left[known..];
-                if known == hits.len() {
-                    continue;
-                }
-            }
-            if room == 0 {
-                let inserted = (keys.len() - left.len()) as u64;
-                self.grow().map_err(|limit| Full { limit, inserted })?;
-                room = self.capacity() - self.used;
-            }
-            // No more than there is room for, so that nobody has to look whether it must grow.
-            let (now, later) = left.split_at(left.len().min(index(room.min(STRETCH))));
-            let (paths, placing, words) = (self.paths, self.placing, self.words.as_mut_slice());
-            let put = PutAll::<SET, _, _, _> { paths, placing, words, keys: now, place, told: &mut told };
-            let stored = with_ranks(paths, put);
-            self.count::<SET>(now.len() as u64, stored);
-            left = later;
-        }
-        Ok(())
+    fn ask<K>(&self, keys: &[K], place: impl Fn(&Placing, &[K], &mut [Place]), hits: &mut [bool]) {
+        let (paths, placing, words) = (self.paths, self.placing, self.words.as_slice());
+        with_ranks(paths, AskAll { paths, placing, words, keys, place, hits });
     }
 
     /// A table of twice the slots.
@@ -666,159 +542,6 @@ impl Expanding {
         self.placing.runs.is_whole(self.words.as_slice(), count) && ages == self.ages
     }
 
-    /// Forgets all keys. Its slots stay as many as they are.
-    pub fn clear(&mut self) {
-        self.words.as_mut_slice().fill(0);
-        (self.inserted, self.ages, self.used, self.copies) = (Some(0), [0; AGES], 0, 0);
-        self.is_whole = true;
-    }
-
-    /// The keys that it takes before it doubles again.
-    #[must_use]
-    #[inline]
-    pub fn capacity(&self) -> u64 {
-        math::expanding_capacity(self.placing.shape.slots())
-    }
-
-    /// Bits of all slots together, with what lies beside them.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.placing.shape.slots() * u64::from(self.placing.shape.width + 1 + OVERHEAD)
-    }
-
-    /// Bytes of memory, everything included.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> u64 {
-        (size_of::<Self>() + self.words.len() * 8) as u64
-    }
-
-    /// Bits of a new key's fingerprint.
-    #[must_use]
-    pub fn fingerprint_bits(&self) -> u32 {
-        self.placing.shape.width
-    }
-
-    /// How many slots there are and are taken.
-    #[must_use]
-    pub fn slots(&self) -> Slots {
-        Slots { slots: self.placing.shape.slots(), used: self.used, evictions: None }
-    }
-
-    /// How often it has doubled, and how often it can and still keep its rate.
-    #[must_use]
-    pub fn doublings(&self) -> Doublings {
-        Doublings { made: self.placing.shape.made, planned: self.planned }
-    }
-
-    /// The blocks, as `docs/format.md` has them.
-    #[must_use]
-    pub fn words(&self) -> &[u64] {
-        self.words.as_slice()
-    }
-
-    /// How keys are hashed.
-    #[must_use]
-    pub fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    /// How many keys went in, repeats included and also those that were removed since. `None` after a merge.
-    #[must_use]
-    pub fn inserted(&self) -> Option<u64> {
-        self.inserted
-    }
-
-    /// How many fingerprints are in, those of removed keys not counted: different keys, if none was inserted twice.
-    #[must_use]
-    pub fn estimated_len(&self) -> u64 {
-        self.used.saturating_sub(self.copies)
-    }
-
-    /// The false-positive rate of the filter as it is: from how many fingerprints of each length there are.
-    #[must_use]
-    pub fn fpr(&self) -> f64 {
-        let width = self.placing.shape.width as usize;
-        let weights = self.ages[..=width].iter().enumerate();
-        let matched: f64 =
-            weights.map(|(age, &slots)| slots as f64 * libm::exp2(age as f64 - width as f64)).sum();
-        -libm::expm1(-matched / self.placing.shape.slots() as f64)
-    }
-
-    /// The most that the false-positive rate becomes: when it is full after all planned doublings, or before the next one
-    /// if there were more than planned.
-    #[must_use]
-    pub fn fpr_at_capacity(&self) -> f64 {
-        math::expanding_fpr(
-            self.placing.shape.width,
-            self.planned.max(self.placing.shape.made),
-            math::EXPANDING_LOAD,
-        )
-    }
-
-    /// Whether `other` can be merged with this one: the slots of one are those of the other, doubled any number of times.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference.
-    pub fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        let (ours, theirs) = (self.placing.shape, other.placing.shape);
-        if ours.width != theirs.width {
-            return Err(Mismatch::Fingerprints { ours: ours.width, theirs: theirs.width });
-        }
-        let (ours, theirs) = (ours.slots(), theirs.slots());
-        if ours >> ours.trailing_zeros() != theirs >> theirs.trailing_zeros() {
-            return Err(Mismatch::Slots { ours, theirs });
-        }
-        self.hashing.must_equal(&other.hashing)
-    }
-
-    /// Union: afterwards this filter holds every key of both, as often as both together had it, up to 8 times. Nobody's
-    /// keys are needed. The smaller one is doubled first, and both are if they have no room in the larger.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference, the memory that was not granted, or what cannot grow any more; then nothing
-    /// has changed.
-    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.must_match(other)?;
-        let refused = |limit| match limit {
-            Limit::Memory { bytes } => Mismatch::Memory { bytes },
-            limit => Mismatch::Full(Full { limit, inserted: 0 }),
-        };
-        self.must_be_whole().map_err(refused)?;
-        if !other.is_whole && !other.is_as_written() {
-            return Err(refused(Limit::Damaged));
-        }
-        // Doubled copies, where they are needed: nobody changes before all memory is there.
-        let (mut ours, mut theirs) = (None::<Self>, None::<Self>);
-        fn slots(one: &Expanding) -> u64 {
-            one.placing.shape.slots()
-        }
-        loop {
-            let (one, two) = (ours.as_ref().unwrap_or(self), theirs.as_ref().unwrap_or(other));
-            let is_full = one.used.saturating_add(two.used) > one.capacity().max(two.capacity());
-            let (one_grows, two_grows) =
-                (is_full || slots(one) < slots(two), is_full || slots(two) < slots(one));
-            if !one_grows && !two_grows {
-                break;
-            }
-            let one = one_grows.then(|| one.grown()).transpose().map_err(refused)?;
-            let two = two_grows.then(|| two.grown()).transpose().map_err(refused)?;
-            (ours, theirs) = (one.or(ours), two.or(theirs));
-        }
-        let (one, two) = (ours.as_ref().unwrap_or(self), theirs.as_ref().unwrap_or(other));
-        let Placing { shape, runs, .. } = one.placing;
-        let mut words = Words::zeroed(runs.words()).map_err(|no| Mismatch::Memory { bytes: no.bytes })?;
-        let (one_words, two_words) = (one.words.as_slice(), two.words.as_slice());
-        let unite = Unite { runs, one: one_words, two: two_words, to: words.as_mut_slice() };
-        let ages = with_ranks(self.paths, unite);
-        let copies = one.copies.saturating_add(two.copies).min(ages[shape.width as usize]);
-        // What the start is, is for people only: keys are placed by the number of slots.
-        let made = (shape.slots() / self.placing.shape.start).ilog2();
-        self.placing = Placing::new(Shape { start: self.placing.shape.start, made, ..shape });
-        (self.words, self.ages, self.copies, self.inserted) = (words, ages, copies, None);
-        self.used = ages.iter().sum();
-        Ok(())
-    }
-
     /// A copy of twice the slots.
     fn grown(&self) -> Result<Self, Limit> {
         let (words, shape) = self.doubled()?;
@@ -830,33 +553,85 @@ impl Expanding {
     fn without_words(&self) -> Self {
         Self { words: Words::default(), ..*self }
     }
+}
 
-    /// The filter as it stands in a file.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        family::encode(self, Summing::Payload).to_vec()
+impl Kernel for Fingerprints {
+    type Hash = Digest;
+
+    const GUARANTEE: Guarantee = Guarantee::NoFalseNegativesIfDeletesValid;
+
+    #[inline]
+    fn contains(&self, digest: Digest) -> bool {
+        let (runs, words) = (self.placing.runs, self.words.as_slice());
+        let place = self.placing.digest(digest);
+        // Most absent keys end here, without a call.
+        runs.is_occupied(words, place.spot) && with_ranks(self.paths, Ask { runs, words, place })
     }
 
-    /// A filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, None, &FAMILY, Self::decode)
+    #[inline(always)]
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Digest]), hits: &mut [bool]) {
+        self.ask(keys, of_hashes(hash), hits);
     }
 
-    /// A keyed filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
-    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
+    #[inline(always)]
+    fn contains_keys<T: Key>(&self, keys: &[T], hashing: &Hashing, hits: &mut [bool]) {
+        self.ask(keys, of_keys(*hashing), hits);
     }
 
-    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+    fn plan(&self) -> Plan {
+        let doublings = self.planned.max(self.placing.shape.made);
+        let fpr = math::expanding_fpr(self.placing.shape.width, doublings, math::EXPANDING_LOAD);
+        let (capacity, bits) = (self.capacity(), self.bits());
+        Plan { capacity, fpr_asked: self.fpr_asked, fpr, bits, probes: None }
+    }
+
+    fn fill(&self) -> f64 {
+        self.used_slots().load()
+    }
+
+    /// From how many fingerprints of each length there are.
+    fn rate(&self) -> Rate {
+        let width = self.placing.shape.width as usize;
+        let weights = self.ages[..=width].iter().enumerate();
+        let matched: f64 =
+            weights.map(|(age, &slots)| slots as f64 * libm::exp2(age as f64 - width as f64)).sum();
+        Rate::computed(-libm::expm1(-matched / self.placing.shape.slots() as f64))
+    }
+
+    fn estimated_len(&self) -> f64 {
+        self.used.saturating_sub(self.copies) as f64
+    }
+
+    fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+        let (ours, theirs) = (self.placing.shape, other.placing.shape);
+        if ours.width != theirs.width {
+            return Err(Mismatch::Fingerprints { ours: ours.width, theirs: theirs.width });
+        }
+        let (ours, theirs) = (ours.slots(), theirs.slots());
+        if ours >> ours.trailing_zeros() != theirs >> theirs.trailing_zeros() {
+            return Err(Mismatch::Slots { ours, theirs });
+        }
+        Ok(())
+    }
+
+    fn holds_the_same(&self, other: &Self) -> bool {
+        self.placing.runs == other.placing.runs && self.words == other.words
+    }
+
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        let Shape { made, width, .. } = self.placing.shape;
+        out.probing(Probing::Expanding);
+        out.ones(self.used);
+        out.params().u64(self.placing.shape.slots()).u32(width).u32(self.planned).u32(made).u32(0);
+        out.params().f64(self.fpr_asked).u64(self.copies);
+        for &slots in &self.ages[..=width as usize] {
+            out.params().u64(slots);
+        }
+        out.words(&self.words);
+    }
+
+    fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(&[Probing::Expanding])?;
-        header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
         let slots = fields.u64("slots")?;
         let width = fields.u32("bits of a fingerprint")?;
@@ -887,10 +662,7 @@ impl Expanding {
         }
         let shape = Shape { start: slots >> made, made, width };
         let placing = Placing::new(shape);
-        let (expected, found) = (placing.runs.words() * 8, header.payload.length);
-        if expected != found {
-            return Err(DecodeError::Length { field: "payload", expected, found });
-        }
+        let words = shell::take_words(frame, placing.runs.words() * 8)?;
         let used = ages.iter().fold(0u64, |sum, &slots| sum.saturating_add(slots));
         if used > math::expanding_capacity(slots) {
             return Err(DecodeError::Value { field: "slots of an age", found: used });
@@ -899,37 +671,274 @@ impl Expanding {
         if copies > ages[width as usize] {
             return Err(DecodeError::Value { field: "copies", found: copies });
         }
-        if let Some(found) = header.ones.filter(|&ones| ones != used) {
+        if let Some(found) = frame.header.ones.filter(|&ones| ones != used) {
             return Err(DecodeError::Value { field: "occupied slots", found });
         }
-        let inserted = header.inserted;
-        let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload)
-            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
         let (paths, is_whole) = (Paths::default(), frame.verified);
-        let filter = Self {
-            words,
-            placing,
-            planned,
-            fpr_asked,
-            hashing,
-            paths,
-            inserted,
-            ages,
-            used,
-            copies,
-            is_whole,
-        };
-        // Looked at only when the whole payload is read anyway, so that a large file opens by its header. What no writer
-        // gives may then be answered wrongly, does no harm, and is looked at before it is changed.
+        let filter = Self { words, placing, planned, fpr_asked, paths, ages, used, copies, is_whole };
+        // Verified only when the whole payload is read anyway, so that a large file opens by its header. Runs that no writer
+        // gives may then be answered wrongly, which does no harm, and are verified before they are changed.
         if is_whole && !filter.is_as_written() {
             return Err(DecodeError::Payload { problem: "a run that no writer gives" });
         }
         Ok(filter)
     }
+
+    fn take_paths(&mut self, paths: Paths) {
+        self.paths = paths;
+    }
+
+    fn slots(&self) -> Option<Slots> {
+        Some(self.used_slots())
+    }
+
+    fn doublings(&self) -> Option<Doublings> {
+        Some(self.made_doublings())
+    }
 }
 
-/// One question, about a quotient that has a run.
+impl Empty for Fingerprints {
+    fn empty(spec: &Spec) -> Result<Self, SpecError> {
+        Self::of_size(&spec.expanding()?)
+    }
+
+    fn clear(&mut self) {
+        self.words.as_mut_slice().fill(0);
+        (self.ages, self.used, self.copies) = ([0; AGES], 0, 0);
+        self.is_whole = true;
+    }
+}
+
+impl Inserts for Fingerprints {
+    type Error = Full;
+
+    #[inline]
+    fn insert(&mut self, digest: Digest) -> Result<Insertion, Full> {
+        self.put::<false>(digest)
+    }
+
+    fn insert_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Digest]),
+        told: impl FnMut(Insertion),
+    ) -> Result<(), Full> {
+        self.put_each::<false, _>(keys, &of_hashes(hash), told)
+    }
+
+    fn insert_all_keys<T: Key>(
+        &mut self,
+        keys: &[T],
+        hashing: &Hashing,
+        mut done: impl FnMut(u64),
+    ) -> Result<(), Full> {
+        let (mut left, place) = (keys, of_keys(*hashing));
+        while !left.is_empty() {
+            // As many as fit before it doubles: their order does not matter then.
+            let room = index(self.capacity().saturating_sub(self.used).min(left.len() as u64));
+            let gathered = if self.is_whole { self.gather(&left[..room], *hashing) } else { None };
+            let now = match gathered {
+                Some(()) => {
+                    done(room as u64);
+                    room
+                }
+                // One more, so that it doubles.
+                None => {
+                    let now = left.len().min(room + 1);
+                    self.put_each::<false, _>(&left[..now], &place, |_| done(1))?;
+                    now
+                }
+            };
+            left = &left[now..];
+        }
+        Ok(())
+    }
+}
+
+impl Removes for Fingerprints {
+    fn remove(&mut self, digest: Digest) -> Removal {
+        let place = self.placing.digest(digest);
+        if self.must_be_whole().is_err() { Removal::Absent } else { self.take_at(place) }
+    }
+
+    fn remove_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Digest]),
+        outcomes: &mut Vec<Removal>,
+    ) {
+        self.take(keys, of_hashes(hash), outcomes);
+    }
+
+    fn remove_keys<T: Key>(&mut self, keys: &[T], hashing: &Hashing, outcomes: &mut Vec<Removal>) {
+        self.take(keys, of_keys(*hashing), outcomes);
+    }
+}
+
+impl Merges for Fingerprints {
+    fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.must_match(other)?;
+        let refused = |limit| match limit {
+            Limit::Memory { bytes } => Mismatch::Memory { bytes },
+            limit => Mismatch::Full(full(limit)),
+        };
+        self.must_be_whole().map_err(refused)?;
+        if !other.is_whole && !other.is_as_written() {
+            return Err(refused(Limit::Damaged));
+        }
+        // Doubled copies, where they are needed: nothing changes before all memory is there.
+        let (mut ours, mut theirs) = (None::<Self>, None::<Self>);
+        fn slots(one: &Fingerprints) -> u64 {
+            one.placing.shape.slots()
+        }
+        loop {
+            let (one, two) = (ours.as_ref().unwrap_or(self), theirs.as_ref().unwrap_or(other));
+            let is_full = one.used.saturating_add(two.used) > one.capacity().max(two.capacity());
+            let (one_grows, two_grows) =
+                (is_full || slots(one) < slots(two), is_full || slots(two) < slots(one));
+            if !one_grows && !two_grows {
+                break;
+            }
+            let one = one_grows.then(|| one.grown()).transpose().map_err(refused)?;
+            let two = two_grows.then(|| two.grown()).transpose().map_err(refused)?;
+            (ours, theirs) = (one.or(ours), two.or(theirs));
+        }
+        let (one, two) = (ours.as_ref().unwrap_or(self), theirs.as_ref().unwrap_or(other));
+        let Placing { shape, runs, .. } = one.placing;
+        let mut words = Words::zeroed(runs.words()).map_err(|no| Mismatch::Memory { bytes: no.bytes })?;
+        let (one_words, two_words) = (one.words.as_slice(), two.words.as_slice());
+        let unite = Unite { runs, one: one_words, two: two_words, to: words.as_mut_slice() };
+        let ages = with_ranks(self.paths, unite);
+        let copies = one.copies.saturating_add(two.copies).min(ages[shape.width as usize]);
+        // The start is shown to users only: keys are placed by the number of slots.
+        let made = (shape.slots() / self.placing.shape.start).ilog2();
+        self.placing = Placing::new(Shape { start: self.placing.shape.start, made, ..shape });
+        (self.words, self.ages, self.copies) = (words, ages, copies);
+        self.used = ages.iter().sum();
+        Ok(())
+    }
+}
+
+impl Expanding {
+    /// An empty filter for any number of keys: it starts with room for 1024.
+    ///
+    /// # Errors
+    /// As for [`new`](Expanding::new).
+    pub fn with_fpr(fpr: f64) -> Result<Self, SpecError> {
+        Self::new(EXPANDING_CAPACITY, fpr)
+    }
+
+    /// An empty filter with at least `slots` slots, rounded up to blocks of 64, and fingerprints of 4 to 50 bits.
+    ///
+    /// # Errors
+    /// [`SpecError::Bits`] for too many slots, [`SpecError::ExpandingFingerprint`] for other lengths.
+    pub fn with_slots(slots: u64, fingerprint_bits: u32) -> Result<Self, SpecError> {
+        if !EXPANDING_WIDTHS.contains(&fingerprint_bits) {
+            return Err(SpecError::ExpandingFingerprint { asked: fingerprint_bits });
+        }
+        let slots = slots.clamp(1, MAX_BITS).next_multiple_of(BLOCK as u64);
+        let fpr = math::expanding_fpr(fingerprint_bits, EXPANDING_DOUBLINGS, math::EXPANDING_LOAD);
+        let size = ExpandingSize {
+            capacity: math::expanding_capacity(slots),
+            slots,
+            fingerprint_bits,
+            doublings: EXPANDING_DOUBLINGS,
+            fpr_asked: fpr,
+            fpr,
+        };
+        if size.bits() > MAX_BITS {
+            return Err(SpecError::Bits { asked: size.bits(), limit: MAX_BITS });
+        }
+        let kernel = Fingerprints::of_size(&size)?;
+        Ok(Self(Shell { kernel, hashing: Hashing::default(), inserted: Some(0) }))
+    }
+
+    /// Inserts a key unless it is probably in: [`Insertion::Perhaps`] says that nothing has changed.
+    ///
+    /// Other than after [`insert`](Expanding::insert), removing a key may then make another one vanish that was taken for
+    /// it. So this is for sets from which nothing is removed.
+    ///
+    /// # Errors
+    /// [`Full`] if it must grow and there is no memory; then nothing has changed.
+    #[inline]
+    pub fn insert_new(&mut self, key: impl Key) -> Result<Insertion, Full> {
+        let outcome = self.0.kernel.put::<true>(self.0.hashing.digest_of(key))?;
+        self.0.add_inserted((outcome == Insertion::New).into());
+        Ok(outcome)
+    }
+
+    /// As [`insert_new`](Expanding::insert_new) for many keys in order, several at a time in flight; appends one outcome
+    /// each. A key that comes twice in them is new once.
+    ///
+    /// # Errors
+    /// [`Full`] says for how many there is an outcome, before it had to grow and there was no memory.
+    pub fn insert_new_all<K: Key>(&mut self, keys: &[K], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
+        self.put_new(keys, of_keys(self.0.hashing), outcomes)
+    }
+
+    /// The same for keys that are hashed already.
+    ///
+    /// # Errors
+    /// As for [`insert_new_all`](Expanding::insert_new_all).
+    pub fn insert_new_batch(
+        &mut self,
+        digests: &[Digest],
+        outcomes: &mut Vec<Insertion>,
+    ) -> Result<(), Full> {
+        self.put_new(digests, of_digests, outcomes)
+    }
+
+    fn put_new<K>(
+        &mut self,
+        keys: &[K],
+        place: impl Fn(&Placing, &[K], &mut [Place]),
+        outcomes: &mut Vec<Insertion>,
+    ) -> Result<(), Full> {
+        let before = outcomes.len();
+        let end = self.0.kernel.put_each::<true, _>(keys, &place, |outcome| outcomes.push(outcome));
+        let outcomes = &outcomes[before..];
+        self.0.add_inserted(outcomes.iter().filter(|&&outcome| outcome == Insertion::New).count() as u64);
+        end.map_err(|full| Full { inserted: outcomes.len() as u64, ..full })
+    }
+
+    /// Bits of all slots together, with what lies beside them.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.0.kernel.bits()
+    }
+
+    /// Bytes of memory, everything included.
+    #[must_use]
+    pub fn size_in_bytes(&self) -> u64 {
+        (size_of::<Self>() + self.0.kernel.words.len() * 8) as u64
+    }
+
+    /// Bits of a new key's fingerprint.
+    #[must_use]
+    pub fn fingerprint_bits(&self) -> u32 {
+        self.0.kernel.placing.shape.width
+    }
+
+    /// The number of slots, and how many are used.
+    #[must_use]
+    pub fn slots(&self) -> Slots {
+        self.0.kernel.used_slots()
+    }
+
+    /// How often it has doubled, and how often it can and still keep its rate.
+    #[must_use]
+    pub fn doublings(&self) -> Doublings {
+        self.0.kernel.made_doublings()
+    }
+
+    /// The blocks, as `docs/format.md` has them.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        self.0.kernel.words.as_slice()
+    }
+}
+
+/// One lookup, of a quotient that has a run.
 struct Ask<'a> {
     runs: Runs,
     words: &'a [u64],
@@ -949,7 +958,7 @@ impl Work for Ask<'_> {
     }
 }
 
-/// Many questions.
+/// Many lookups.
 struct AskAll<'a, K, P> {
     paths: Paths,
     placing: Placing,
@@ -966,7 +975,7 @@ impl<K, P: Fn(&Placing, &[K], &mut [Place])> Work for AskAll<'_, K, P> {
     fn run(self, ranks: impl Ranks) {
         let Self { paths, placing, mut words, keys, place, hits } = self;
         let (runs, far) = (placing.runs, paths.is_far(size_of_val(words), PREFETCH_FROM_BYTES));
-        // Those of the batch before whose slots have been asked for.
+        // Keys of the batch before whose slots have been prefetched.
         let (mut aims, mut len) = ([(Aim::default(), 0, 0); BATCH], 0);
         let mut first = 0;
         batch::pipeline(
@@ -1240,108 +1249,6 @@ impl Work for Unite<'_> {
         }
         filler.finish(ranks);
         ages
-    }
-}
-
-impl Filter for Expanding {
-    fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.has(digest)
-    }
-
-    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        self.ask(digests, of_digests, hits);
-    }
-}
-
-impl Insert for Expanding {
-    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        self.put::<false>(digest)
-    }
-
-    fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
-        self.fill::<false, _>(digests, of_digests, |outcome| outcomes.push(outcome))
-    }
-}
-
-impl Remove for Expanding {
-    fn remove_digest(&mut self, digest: Digest) -> Removal {
-        self.take(digest)
-    }
-}
-
-impl Merge for Expanding {
-    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        self.merge(family::same_type(self, other)?)
-    }
-}
-
-impl AnyFilter for Expanding {
-    fn family(&self) -> &'static Family {
-        &FAMILY
-    }
-
-    #[cfg(feature = "internals")]
-    fn set_paths(&mut self, paths: Paths) {
-        self.paths = paths;
-    }
-
-    fn slots(&self) -> Option<Slots> {
-        Some(self.slots())
-    }
-
-    fn doublings(&self) -> Option<Doublings> {
-        Some(self.doublings())
-    }
-
-    fn report(&self) -> Report {
-        Report {
-            capacity: self.capacity(),
-            inserted: self.inserted,
-            estimated_len: Some(self.estimated_len() as f64),
-            bits: self.bits(),
-            probes: None,
-            fill: self.slots().load(),
-            fpr_asked: self.fpr_asked,
-            fpr_now: self.fpr(),
-            fpr_interval: None,
-            fpr_at_capacity: self.fpr_at_capacity(),
-            guarantee: Guarantee::NoFalseNegativesIfDeletesValid,
-        }
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        let Shape { made, width, .. } = self.placing.shape;
-        out.probing(Probing::Expanding);
-        out.counts(self.inserted, self.used);
-        out.params().u64(self.placing.shape.slots()).u32(width).u32(self.planned).u32(made).u32(0);
-        out.params().f64(self.fpr_asked).u64(self.copies);
-        for &slots in &self.ages[..=width as usize] {
-            out.params().u64(slots);
-        }
-        out.words(&self.words);
-    }
-
-    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_each(keys, hits);
-    }
-
-    fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
-        Ok(self.fill::<false, _>(keys, of_keys(self.hashing), |outcome| outcomes.push(outcome))?)
-    }
-
-    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
-        Some(self)
-    }
-    fn as_remove(&mut self) -> Option<&mut dyn Remove> {
-        Some(self)
-    }
-    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
-        Some(self)
     }
 }
 

@@ -23,12 +23,15 @@ use alloc::vec::Vec;
 use ::roaring::RoaringTreemap;
 
 use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
-use crate::hash::{Digest, Hashing};
+use crate::family::{Cost, Family, Guarantee, Make};
+use crate::hash::Hashing;
 use crate::narrow::whole;
+use crate::paths::Paths;
 use crate::probing::Probing;
+use crate::rates::Rate;
+use crate::shell::{Empty, Inserts, Intersects, Kernel, Merges, Removes, Shell, Subtracts, filter};
 use crate::spec::{Plan, Spec};
-use crate::traits::{Filter, Insert, Insertion, Intersect, Merge, Removal, Remove, Subtract};
+use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `roaring`.
@@ -36,18 +39,7 @@ pub static FAMILY: Family = Family {
     id: super::ROARING,
     name: "roaring",
     summary: "no errors: compressed bitmap for integers that are far apart",
-    can: Capabilities {
-        inserts: true,
-        removes: true,
-        counts: false,
-        labels: false,
-        merges: true,
-        intersects: true,
-        subtracts: true,
-        folds: false,
-        grows: true,
-        exact: true,
-    },
+    can: RoaringSet::CAN,
     probing: &[Probing::None],
     cost: Cost { query: "O(log n)", insert: "O(log n)", space: "16 to 176 n, at most U" },
     make: Make::Empty(|spec| Ok(Box::new(RoaringSet::from_spec(spec)?))),
@@ -59,7 +51,7 @@ pub static FAMILY: Family = Family {
 
 /// Containers of one 32-bit range.
 const CONTAINERS: f64 = 65_536.0;
-/// An array container of more values than this becomes a bitmap of so many bits.
+/// An array container of more values than this becomes a bitmap of [`BITMAP_BITS`].
 const ARRAY_MAX: f64 = 4096.0;
 const BITMAP_BITS: f64 = 65_536.0;
 
@@ -74,58 +66,90 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
     Ok(Plan { capacity, fpr_asked: 0.0, fpr: 0.0, bits, probes: None })
 }
 
-/// An exact set of 64-bit integers.
+filter! {
+    /// An exact set of 64-bit integers.
+    ///
+    /// No answer is wrong: what is said of keys that are perhaps in holds for keys that are in. Keys that are no integers are
+    /// not in.
+    RoaringSet(Integers) = FAMILY {
+        /// The capacity is noted and no limit.
+        specified,
+        /// [`Insertion::Perhaps`] means here: it was in.
+        ///
+        /// [`Full`] if the key is not an integer.
+        inserts_until_full,
+        removes,
+        merges,
+        intersects,
+        subtracts,
+        grows,
+        exact,
+    }
+}
+
+/// A compressed set of integers.
 #[derive(Clone, Debug)]
-pub struct RoaringSet {
+pub(crate) struct Integers {
     set: RoaringTreemap,
     capacity: u64,
-    inserted: Option<u64>,
 }
 
-impl PartialEq for RoaringSet {
-    fn eq(&self, other: &Self) -> bool {
-        self.set == other.set
-    }
-}
-
-impl RoaringSet {
-    /// An empty set. The capacity is noted and no limit.
-    ///
-    /// # Errors
-    /// [`SpecError`] names what makes no sense.
-    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        spec.unhashed()?;
-        Ok(Self { set: RoaringTreemap::new(), capacity: plan(spec)?.capacity, inserted: Some(0) })
-    }
-
-    /// A set of the `roaring` crate's, of which nobody knows how it came to be.
-    #[must_use]
-    pub fn of(set: RoaringTreemap) -> Self {
-        let capacity = set.len().max(1);
-        Self { set, capacity, inserted: None }
-    }
-
-    /// The set as the `roaring` crate has it.
-    #[must_use]
-    pub fn treemap(&self) -> &RoaringTreemap {
-        &self.set
-    }
-
+impl Integers {
     fn combine(&mut self, how: impl FnOnce(&mut RoaringTreemap)) {
         how(&mut self.set);
-        self.inserted = None;
         self.capacity = self.capacity.max(self.set.len());
     }
+}
 
-    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
-        // Every byte is read in any case, and nothing of the bytes is kept that could be compared later.
+impl Kernel for Integers {
+    type Hash = Option<u64>;
+
+    const GUARANTEE: Guarantee = Guarantee::Exact;
+
+    fn contains(&self, integer: Option<u64>) -> bool {
+        integer.is_some_and(|integer| self.set.contains(integer))
+    }
+
+    fn plan(&self) -> Plan {
+        let capacity = self.capacity.max(self.set.len());
+        let bits = self.set.serialized_size() as u64 * 8;
+        Plan { capacity, fpr_asked: 0.0, fpr: 0.0, bits, probes: None }
+    }
+
+    fn fill(&self) -> f64 {
+        if self.set.is_empty() { 0.0 } else { 1.0 }
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::computed(0.0)
+    }
+
+    fn estimated_len(&self) -> f64 {
+        self.set.len() as f64
+    }
+
+    fn must_match(&self, _: &Self) -> Result<(), Mismatch> {
+        Ok(())
+    }
+
+    fn holds_the_same(&self, other: &Self) -> bool {
+        self.set == other.set
+    }
+
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        out.ones(self.set.len());
+        out.params().u64(self.capacity);
+        out.bytes_of(None, || {
+            let mut bytes = Vec::with_capacity(self.set.serialized_size());
+            self.set.serialize_into(&mut bytes).expect("a vector takes every byte");
+            bytes.into()
+        });
+    }
+
+    fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
+        // Every byte is read in any case, and none is kept that could be verified later.
         frame.verify_payload()?;
         let header = &frame.header;
-        header.must_probe_by(&[Probing::None])?;
-        if hashing != Hashing::Integer {
-            let stored = header.hashing;
-            return Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version });
-        }
         let mut fields = Fields::new(&header.params);
         let capacity = fields.u64("capacity")?;
         fields.end("parameters", header.params.len())?;
@@ -138,106 +162,70 @@ impl RoaringSet {
         if let Some(found) = header.ones.filter(|&ones| ones != set.len()) {
             return Err(DecodeError::Value { field: "occupied cells", found });
         }
-        Ok(Self { set, capacity, inserted: header.inserted })
+        Ok(Self { set, capacity })
+    }
+
+    fn take_paths(&mut self, _: Paths) {}
+}
+
+impl Empty for Integers {
+    fn empty(spec: &Spec) -> Result<Self, SpecError> {
+        Ok(Self { set: RoaringTreemap::new(), capacity: plan(spec)?.capacity })
+    }
+
+    fn clear(&mut self) {
+        self.set.clear();
     }
 }
 
-impl Filter for RoaringSet {
-    fn hashing(&self) -> Hashing {
-        Hashing::Integer
-    }
+impl Inserts for Integers {
+    type Error = Full;
 
-    fn contains_digest(&self, digest: Digest) -> bool {
-        digest.b == 0 && self.set.contains(digest.a)
-    }
-}
-
-impl Insert for RoaringSet {
-    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        if digest.b != 0 {
-            return Err(Full { limit: Limit::NotAnInteger, inserted: 0 });
-        }
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
-        Ok(Insertion::new_if(self.set.insert(digest.a)))
+    fn insert(&mut self, integer: Option<u64>) -> Result<Insertion, Full> {
+        let integer = integer.ok_or(Full { limit: Limit::NotAnInteger, inserted: 0 })?;
+        Ok(Insertion::new_if(self.set.insert(integer)))
     }
 }
 
-impl Remove for RoaringSet {
-    fn remove_digest(&mut self, digest: Digest) -> Removal {
-        Removal::removed_if(digest.b == 0 && self.set.remove(digest.a))
+impl Removes for Integers {
+    fn remove(&mut self, integer: Option<u64>) -> Removal {
+        Removal::removed_if(integer.is_some_and(|integer| self.set.remove(integer)))
     }
 }
 
-impl Merge for RoaringSet {
-    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        let other = family::same_type(self, other)?;
+impl Merges for Integers {
+    fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.combine(|ours| *ours |= &other.set);
         Ok(())
     }
 }
 
-impl Intersect for RoaringSet {
-    fn intersect_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        let other = family::same_type(self, other)?;
+impl Intersects for Integers {
+    fn intersect(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.combine(|ours| *ours &= &other.set);
         Ok(())
     }
 }
 
-impl Subtract for RoaringSet {
-    fn subtract_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        let other = family::same_type(self, other)?;
+impl Subtracts for Integers {
+    fn subtract(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.combine(|ours| *ours -= &other.set);
         Ok(())
     }
 }
 
-impl AnyFilter for RoaringSet {
-    fn family(&self) -> &'static Family {
-        &FAMILY
+impl RoaringSet {
+    /// A set of the `roaring` crate, with an unknown number of inserts.
+    #[must_use]
+    pub fn of(set: RoaringTreemap) -> Self {
+        let kernel = Integers { capacity: set.len().max(1), set };
+        Self(Shell { kernel, hashing: Hashing::Integer, inserted: None })
     }
 
-    fn report(&self) -> Report {
-        let len = self.set.len();
-        Report {
-            capacity: self.capacity.max(len),
-            inserted: self.inserted,
-            estimated_len: Some(len as f64),
-            bits: self.set.serialized_size() as u64 * 8,
-            probes: None,
-            fill: if len == 0 { 0.0 } else { 1.0 },
-            fpr_asked: 0.0,
-            fpr_now: 0.0,
-            fpr_interval: None,
-            fpr_at_capacity: 0.0,
-            guarantee: Guarantee::Exact,
-        }
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        out.counts(self.inserted, self.set.len());
-        out.params().u64(self.capacity);
-        out.bytes_of(None, || {
-            let mut bytes = Vec::with_capacity(self.set.serialized_size());
-            self.set.serialize_into(&mut bytes).expect("a vector takes every byte");
-            bytes.into()
-        });
-    }
-
-    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
-        Some(self)
-    }
-    fn as_remove(&mut self) -> Option<&mut dyn Remove> {
-        Some(self)
-    }
-    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
-        Some(self)
-    }
-    fn as_intersect(&mut self) -> Option<&mut dyn Intersect> {
-        Some(self)
-    }
-    fn as_subtract(&mut self) -> Option<&mut dyn Subtract> {
-        Some(self)
+    /// The set as the `roaring` crate has it.
+    #[must_use]
+    pub fn treemap(&self) -> &RoaringTreemap {
+        &self.0.kernel.set
     }
 }
 
@@ -249,9 +237,9 @@ mod tests {
     #[test]
     fn four_billion_alone_takes_under_100_bytes() {
         let mut set = RoaringSet::from_spec(&Spec::new().with_capacity(1)).unwrap();
-        set.insert_digest(Digest { a: 4_000_000_000, b: 0 }).unwrap();
+        set.insert(4_000_000_000u64).unwrap();
         assert!(set.treemap().serialized_size() < 100, "{}", set.treemap().serialized_size());
-        assert!(set.contains(&4_000_000_000u64.to_le_bytes()) && !set.contains(&0u64.to_le_bytes()));
+        assert!(set.contains(4_000_000_000u64) && !set.contains(0u64));
     }
 
     // 10^6 uniform values below 2^32: 8 + 65,536 * 8 + 2 * 10^6 bytes, and 12 more for the 64-bit

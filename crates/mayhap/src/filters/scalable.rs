@@ -1,10 +1,10 @@
 //! Scalable Bloom filter: a stack of Bloom filters that grows with its keys and keeps its rate.
 //!
-//! **Answers** "was this key inserted?", of sets whose size nobody knows beforehand.
-//! **Promise** a key that is in is never denied; an absent key is admitted with the asked rate at most, however far the
+//! **Answers** "was this key inserted?", for sets whose size is not known beforehand.
+//! **Promise** a key that is in is never denied; an absent key is admitted with at most the requested rate, however far the
 //! filter has grown.
-//! **Not for** sets of a known size (a [`Bloom`](crate::Bloom) takes half of the space or less); questions that must not
-//! become slower as the set grows: each layer is asked.
+//! **Not for** sets of a known size (a [`Bloom`](crate::Bloom) takes half of the space or less); lookups that must not
+//! become slower as the set grows: each layer is searched.
 //!
 //! ```text
 //!   key ─▶ digest ─┬▶ layer 2   0 1 0 0 1 0 0 0 0 0 0 1 0 0 0 0 0 0 0 1    4 n keys at p(1-r)r², takes new keys
@@ -20,8 +20,8 @@
 //! | merge     | all, in order                                     | mismatch, rates |
 //!
 //! A layer has `ceil(log2(1/P))` probes for its rate `P`, and is half full at its capacity. The rates of all layers add
-//! up to the asked one: `p (1-r) (1 + r + r² + ...) = p`. With growth 2 there are `log2(n/capacity) + 1` layers, the
-//! newest of which holds half of the keys. A key that is perhaps in already is not inserted again, so that repeats do
+//! up to the requested one: `p (1-r) (1 + r + r² + ...) = p`. With growth 2 there are `log2(n/capacity) + 1` layers, the
+//! newest of which holds half of the keys. A key that is probably in already is not inserted again, so that repeats do
 //! not make it grow.
 //!
 //! **Paper** Almeida, Baquero, Preguiça, Hutchison, *Scalable Bloom Filters*, Information Processing Letters 2007.
@@ -47,9 +47,9 @@ use alloc::vec::Vec;
 
 use crate::batch::{copy, pipeline};
 use crate::bits::{Bytes, OutOfMemory, Words, words_for};
-use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, LayerReport, Make, Report};
-use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
+use crate::family::{Cost, Family, LayerReport, Make};
+use crate::hash::{Digest, Hashing};
 use crate::math::{self, ProbesRule};
 use crate::narrow::{index, small_len, whole};
 use crate::paths::Paths;
@@ -57,27 +57,17 @@ use crate::probing::{PHI, Probing, positions};
 use crate::rates::{self, Rate};
 use crate::raw::simd::prefetch;
 use crate::raw::simd::probes::{self, Single};
+use crate::shell::{Empty, Inserts, Kernel, Merges, filter};
 use crate::spec::{MAX_BITS, MAX_CAPACITY, MAX_GROWTH, Plan, ScalableSize, Spec, layer_bits};
-use crate::traits::{Filter, Insert, Insertion, Merge};
-use crate::wire::{Fields, Frame, Summing, Writer};
+use crate::traits::Insertion;
+use crate::wire::{Fields, Frame, Writer};
 
 /// The family `scalable`.
 pub static FAMILY: Family = Family {
     id: 10,
     name: "scalable",
     summary: "grows without end and keeps its rate: a stack of Bloom filters",
-    can: Capabilities {
-        inserts: true,
-        removes: false,
-        counts: false,
-        labels: false,
-        merges: true,
-        intersects: false,
-        subtracts: false,
-        folds: false,
-        grows: true,
-        exact: false,
-    },
+    can: Scalable::CAN,
     probing: &[Probing::Layered],
     cost: Cost {
         query: "O(k log n)",
@@ -86,16 +76,13 @@ pub static FAMILY: Family = Family {
     },
     make: Make::Empty(|spec| Ok(Box::new(Scalable::from_spec(spec)?))),
     shared: None,
-    plan: |spec| {
-        let ScalableSize { capacity, bits, fpr_asked, fpr, .. } = spec.scalable()?;
-        Ok(Plan { capacity, fpr_asked, fpr, bits, probes: None })
-    },
+    plan: |spec| Ok(spec.scalable()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Scalable::decode(frame, hashing)?)),
     // A new layer does not fit the file.
     in_place: false,
 };
 
-/// The most layers. Each is asked for every key, so that a filter with more of them is of no use; and all must fit the
+/// The most layers. Each is searched for every key, so that a filter with more of them is of no use; and all must fit the
 /// header.
 const MAX_LAYERS: usize = 1024;
 
@@ -112,7 +99,7 @@ fn capacity_of(bits: u64, probes: u32) -> u64 {
     whole(bits as f64 * core::f64::consts::LN_2 / f64::from(probes.max(1))).max(1)
 }
 
-/// So many keys of a batch are hashed and asked of all layers together: a small part of the first-level cache.
+/// Keys that are hashed and looked up in all layers together: a small part of the first-level cache.
 const CHUNK: usize = 512;
 
 /// One layer: a Bloom filter, half full with the keys that it is made for.
@@ -123,13 +110,13 @@ struct Layer {
     number: u32,
     bits: u64,
     probes: u32,
-    /// How many keys it is for.
+    /// The number of keys it is made for.
     capacity: u64,
-    /// How many it has taken. It never takes more than it is for.
+    /// The number of keys it has. It never takes more than its capacity.
     keys: u64,
-    /// Its share of the asked rate.
+    /// Its share of the requested rate.
     fpr: f64,
-    /// Set bits, if they are known; else they are counted when somebody asks.
+    /// Set bits, if they are known; else they are counted when they are needed.
     ones: Option<u64>,
     single: Single,
 }
@@ -172,7 +159,7 @@ impl Layer {
         self.keys >= self.capacity
     }
 
-    /// How many keys it is for, or what its bits have room for if that is less: only a crafted file says more.
+    /// Its capacity, or what its bits have room for if that is less: only a crafted file claims more.
     fn justified_capacity(&self) -> u64 {
         let Self { capacity, probes, bits, .. } = *self;
         if layer_bits(capacity, probes) <= bits { capacity } else { capacity_of(bits, probes) }
@@ -216,176 +203,51 @@ impl Layer {
     }
 }
 
-/// A scalable Bloom filter.
+filter! {
+    /// A scalable Bloom filter.
+    ///
+    /// Its capacity is that of the layers that it has, and it grows beyond. The rate at capacity is the one when these are
+    /// full; with further layers the rate stays at most the requested one.
+    Scalable(Stack) = FAMILY {
+        /// It has room for `capacity` keys to begin with, and keeps its rate as it grows.
+        new,
+        specified,
+        ///
+        /// It grows if it has to. A key that is probably in already is not inserted again.
+        inserts_until_full,
+        ///
+        /// Layers of the same number and size become one if the keys of both fit it, or if it has all bits of the other
+        /// already. The other layers are added. Their rates count against the requested rate of this filter, so two filters
+        /// with many full layers do not merge. Later layers get what is left of the rate.
+        ///
+        /// [`Mismatch::Rate`] says that the rates of all layers add up to more than was requested.
+        merges,
+        grows,
+    }
+}
+
+/// The layers of a scalable Bloom filter.
 #[derive(Clone, Debug)]
-pub struct Scalable {
+pub(crate) struct Stack {
     /// By their numbers, oldest first. There is always one.
     layers: Vec<Layer>,
-    /// How many keys the first layer is for.
+    /// The capacity of the first layer.
     first_capacity: u64,
-    /// How many times the keys of the layer before; 0 if it does not grow.
+    /// The capacity of a layer, divided by that of the layer before; 0 if the filter does not grow.
     growth: u32,
     tightening: f64,
     fpr_asked: f64,
-    /// What the layers have left of the asked rate for further ones.
+    /// What the layers have left of the requested rate for further ones.
     fpr_left: f64,
-    hashing: Hashing,
     paths: Paths,
-    /// Insert calls, repeats included; unknown after a merge.
-    inserted: Option<u64>,
 }
 
-/// Two filters are equal if they give the same answer to every key, now and after the same inserts.
-impl PartialEq for Scalable {
-    fn eq(&self, other: &Self) -> bool {
-        let rules = |filter: &Self| {
-            (filter.first_capacity, filter.growth, filter.tightening, filter.fpr_asked, filter.fpr_left)
-        };
-        let same = |(ours, theirs): (&Layer, &Layer)| {
-            ours.is_like(theirs) && ours.keys == theirs.keys && ours.words == theirs.words
-        };
-        rules(self) == rules(other)
-            && self.hashing.must_equal(&other.hashing).is_ok()
-            && self.layers.len() == other.layers.len()
-            && self.layers.iter().zip(&other.layers).all(same)
-    }
-}
-
-impl Scalable {
-    /// An empty filter that has room for so many keys to begin with, and keeps such a false-positive rate however many
-    /// there will be.
-    ///
-    /// # Errors
-    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
-    pub fn new(capacity: u64, fpr: f64) -> Result<Self, SpecError> {
-        Self::from_spec(&Spec::sized(capacity, fpr))
-    }
-
-    /// An empty filter of whatever was asked for.
-    ///
-    /// # Errors
-    /// As for [`new`](Scalable::new).
-    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        let (size, hashing) = (spec.scalable()?, spec.hashed()?);
-        let ScalableSize { capacity, probes, growth, tightening, fpr_asked, layer_fpr, .. } = size;
-        let first = Layer::new(spec.paths, 0, capacity, probes, layer_fpr)?;
-        Ok(Self {
-            layers: Vec::from([first]),
-            first_capacity: capacity,
-            growth,
-            tightening,
-            fpr_asked,
-            fpr_left: fpr_asked - layer_fpr,
-            hashing,
-            paths: spec.paths,
-            inserted: Some(0),
-        })
-    }
-
-    /// Inserts a key, and grows if it has to. A key that is perhaps in already is not inserted again.
-    ///
-    /// # Errors
-    /// [`Full`] if it must grow and may not, or there is no memory for it; then nothing has changed.
-    #[inline]
-    pub fn insert(&mut self, key: impl Key) -> Result<Insertion, Full> {
-        let digest = self.hashing.digest_of(key);
-        self.insert_digest(digest)
-    }
-
-    /// Whether a key is perhaps in. `false` is certain.
-    #[must_use]
-    #[inline]
-    pub fn contains(&self, key: impl Key) -> bool {
-        self.contains_digest(self.hashing.digest_of(key))
-    }
-
-    /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
-        let hashing = self.hashing;
-        self.ask_all(keys, |keys, digests| K::digests(keys, &hashing, digests), hits);
-    }
-
-    /// Inserts many keys, several at a time in flight.
-    ///
-    /// # Errors
-    /// [`Full`] says how many went in before the one that did not.
-    pub fn insert_all<K: Key>(&mut self, keys: &[K]) -> Result<(), Full> {
-        let hashing = self.hashing;
-        self.put_all(keys, |keys, digests| K::digests(keys, &hashing, digests), |_| {})
-    }
-
-    fn ask_all<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [Digest]), hits: &mut Vec<bool>) {
-        hits.reserve(keys.len());
-        let mut digests = [Digest::default(); CHUNK];
-        for keys in keys.chunks(CHUNK) {
-            let digests = &mut digests[..keys.len()];
-            hash(keys, digests);
-            hits.extend(found_in(self.paths, self.layers.iter().rev(), digests));
-        }
-    }
-
-    fn put_all<K>(
-        &mut self,
-        keys: &[K],
-        hash: impl Fn(&[K], &mut [Digest]),
-        mut told: impl FnMut(Insertion),
-    ) -> Result<(), Full> {
-        let mut digests = [Digest::default(); CHUNK];
-        let (mut inserted, mut outcome) = (0, Ok(()));
-        for keys in keys.chunks(CHUNK) {
-            let digests = &mut digests[..keys.len()];
-            hash(keys, digests);
-            // Full layers do not change any more and are asked for all of these keys at once; the others, of which
-            // there is one unless filters were merged, key by key.
-            let full: Vec<bool> = self.layers.iter().map(Layer::is_full).collect();
-            let full_layers = self.layers.iter().rev().filter(|layer| layer.is_full());
-            let found = found_in(self.paths, full_layers, digests);
-            let digests: Vec<(Digest, bool)> = digests.iter().copied().zip(found).collect();
-            let far =
-                self.layers.last().is_some_and(|layer| probes::is_far(self.paths, layer.words.as_slice()));
-            pipeline(
-                self,
-                &digests,
-                copy,
-                far,
-                |filter: &Self, (digest, found)| {
-                    if !found && let Some(layer) = filter.layers.last() {
-                        layer.prefetch(digest);
-                    }
-                },
-                |filter, digests| {
-                    for &(digest, found) in digests {
-                        if outcome.is_err() {
-                            return;
-                        }
-                        // Layers that have come since were not asked either.
-                        let asked = |number: usize| full.get(number).is_some_and(|&full| full);
-                        let mut others = filter.layers.iter().enumerate().rev().filter(|(i, _)| !asked(*i));
-                        let found = found || others.any(|(_, layer)| layer.contains(digest));
-                        match filter.note(digest, found) {
-                            Ok(insertion) => {
-                                inserted += 1;
-                                told(insertion);
-                            }
-                            Err(full) => outcome = Err(Full { inserted, ..full }),
-                        }
-                    }
-                },
-            );
-            if outcome.is_err() {
-                break;
-            }
-        }
-        outcome
-    }
-
-    /// Takes a key of which is known whether it is in.
+impl Stack {
+    /// Inserts a key unless it was found.
     fn note(&mut self, digest: Digest, found: bool) -> Result<Insertion, Full> {
         if !found {
             self.layer_with_room()?.insert(digest);
         }
-        // A crafted file may claim any number of calls: they end at the top instead of going round.
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
         Ok(Insertion::new_if(!found))
     }
 
@@ -429,84 +291,16 @@ impl Scalable {
             .map_err(|OutOfMemory { bytes }| full(Limit::Memory { bytes }))
     }
 
-    /// Forgets all keys, and all layers but the first.
-    pub fn clear(&mut self) {
-        self.layers.truncate(1);
-        for layer in &mut self.layers {
-            layer.words.as_mut_slice().fill(0);
-            (layer.keys, layer.ones) = (0, Some(0));
-        }
-        self.fpr_left = self.fpr_asked - self.layers.iter().map(|layer| layer.fpr).sum::<f64>();
-        self.inserted = Some(0);
-    }
-
-    /// How many keys all of its layers are made for. It grows beyond.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
+    fn capacity(&self) -> u64 {
         self.layers.iter().map(|layer| layer.capacity).fold(0, u64::saturating_add)
     }
 
-    /// The bits of all layers.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
+    fn bits(&self) -> u64 {
         self.layers.iter().map(|layer| layer.bits).sum()
     }
 
-    /// Each layer has room for so many times the keys of the one before; 0 if it does not grow.
-    #[must_use]
-    pub fn growth(&self) -> u32 {
-        self.growth
-    }
-
-    /// The rate of each layer is so many times that of the one before.
-    #[must_use]
-    pub fn tightening(&self) -> f64 {
-        self.tightening
-    }
-
-    /// Its layers, oldest first.
-    #[must_use]
-    pub fn layers(&self) -> Vec<LayerReport> {
-        self.layers.iter().map(Layer::report).collect()
-    }
-
-    /// How keys are hashed.
-    #[must_use]
-    pub fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    /// How many keys went in, repeats included. `None` after a merge.
-    #[must_use]
-    pub fn inserted(&self) -> Option<u64> {
-        self.inserted
-    }
-
-    /// How many different keys are probably in; infinite when a layer is saturated.
-    #[must_use]
-    pub fn estimated_len(&self) -> f64 {
-        self.layers.iter().map(|layer| math::estimated_len(layer.bits, layer.ones(), layer.probes)).sum()
-    }
-
-    /// The share of the bits that are set.
-    #[must_use]
-    pub fn fill(&self) -> f64 {
-        self.layers.iter().map(Layer::ones).sum::<u64>() as f64 / self.bits() as f64
-    }
-
-    /// The false-positive rate of the filter as it is, from the fills of its layers.
-    #[must_use]
-    pub fn fpr(&self) -> f64 {
-        self.rate().value
-    }
-
-    fn rate(&self) -> Rate {
-        Rate::compounded(self.layers.iter().map(Layer::rate))
-    }
-
-    /// The false-positive rate when the layers that it has are full. With further ones it is at most the one asked for.
-    #[must_use]
-    pub fn fpr_at_capacity(&self) -> f64 {
+    /// The false-positive rate when all layers are full.
+    fn fpr_when_full(&self) -> f64 {
         let rate = |layer: &Layer| math::bloom_fpr(layer.bits, layer.capacity as f64, layer.probes);
         match &*self.layers {
             // As it was planned, to the last digit.
@@ -514,95 +308,81 @@ impl Scalable {
             layers => math::compounded_fpr(layers.iter().map(rate)),
         }
     }
+}
 
-    /// Union: afterwards this filter holds every key of both.
-    ///
-    /// Layers of the same number and size become one if the keys of both fit it, or it has all bits of the other
-    /// already; the others come to its own. What they may err counts against the rate that was asked of this filter, so
-    /// that two filters with many full layers do not merge. Later layers get what is left.
-    ///
-    /// # Errors
-    /// [`Mismatch`] if they hash differently, or the rates of all layers add up to more than was asked for, or there is
-    /// no memory; then nothing has changed.
-    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.hashing.must_equal(&other.hashing)?;
-        // First what is to become of each layer, and then, when nothing can fail any more, the change.
-        let mut keys: Vec<u64> = self.layers.iter().map(|layer| layer.keys).collect();
-        let (mut joined, mut added) = (Vec::new(), Vec::new());
-        for theirs in &other.layers {
-            let like = || self.layers.iter().enumerate().filter(|(_, ours)| ours.is_like(theirs));
-            let fits = |&(place, ours): &(usize, &Layer)| {
-                keys[place].saturating_add(theirs.keys) <= ours.capacity || ours.covers(theirs)
-            };
-            match like().find(fits) {
-                // The other may claim to hold more keys in the same bits, if it was made for more.
-                Some((place, ours)) if ours.covers(theirs) => {
-                    keys[place] = keys[place].max(theirs.keys).min(ours.capacity);
-                }
-                Some((place, _)) => {
-                    keys[place] += theirs.keys;
-                    joined.push((place, theirs));
-                }
-                None => added.push(theirs),
-            }
+impl Kernel for Stack {
+    type Hash = Digest;
+
+    #[inline]
+    fn contains(&self, digest: Digest) -> bool {
+        self.layers.iter().rev().any(|layer| layer.contains(digest))
+    }
+
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Digest]), hits: &mut [bool]) {
+        let mut digests = [Digest::default(); CHUNK];
+        for (keys, hits) in keys.chunks(CHUNK).zip(hits.chunks_mut(CHUNK)) {
+            let digests = &mut digests[..keys.len()];
+            hash(keys, digests);
+            find(self.paths, self.layers.iter().rev(), digests, hits);
         }
-        let more: f64 = added.iter().map(|layer| layer.fpr).sum();
-        if more > self.fpr_left {
-            let sum = self.fpr_asked - self.fpr_left + more;
-            return Err(Mismatch::Rate { asked: self.fpr_asked, sum });
-        }
-        if self.layers.len() + added.len() > MAX_LAYERS {
-            let limit = Limit::Layers { most: MAX_LAYERS as u64 };
-            return Err(Mismatch::Full(Full { limit, inserted: 0 }));
-        }
-        let bits: u64 = added.iter().map(|layer| layer.bits).sum();
-        if bits > MAX_BITS - self.bits() {
-            return Err(Mismatch::Memory { bytes: bits / 8 });
-        }
-        let added: Result<Vec<Layer>, OutOfMemory> = added.into_iter().map(Layer::copied).collect();
-        let added = added.map_err(|OutOfMemory { bytes }| Mismatch::Memory { bytes })?;
-        for (layer, keys) in self.layers.iter_mut().zip(keys) {
-            layer.keys = keys;
-        }
-        for (place, theirs) in joined {
-            let ours = &mut self.layers[place];
-            let words = ours.words.as_mut_slice().iter_mut().zip(theirs.words.as_slice());
-            words.for_each(|(ours, theirs)| *ours |= theirs);
-            ours.ones = None;
-        }
-        self.layers.extend(added);
-        self.layers.sort_by_key(|layer| layer.number);
-        self.fpr_left -= more;
-        self.inserted = None;
+    }
+
+    fn plan(&self) -> Plan {
+        let (capacity, bits, fpr) = (self.capacity(), self.bits(), self.fpr_when_full());
+        Plan { capacity, fpr_asked: self.fpr_asked, fpr, bits, probes: None }
+    }
+
+    fn fill(&self) -> f64 {
+        self.layers.iter().map(Layer::ones).sum::<u64>() as f64 / self.bits() as f64
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::compounded(self.layers.iter().map(Layer::rate))
+    }
+
+    fn estimated_len(&self) -> f64 {
+        self.layers.iter().map(|layer| math::estimated_len(layer.bits, layer.ones(), layer.probes)).sum()
+    }
+
+    /// Each layer knows its parameters, so that those of any two filters can be side by side.
+    fn must_match(&self, _: &Self) -> Result<(), Mismatch> {
         Ok(())
     }
 
-    /// The filter as it stands in a file.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        family::encode(self, Summing::Payload).to_vec()
+    /// Also after the same inserts.
+    fn holds_the_same(&self, other: &Self) -> bool {
+        let rules = |stack: &Self| {
+            (stack.first_capacity, stack.growth, stack.tightening, stack.fpr_asked, stack.fpr_left)
+        };
+        let same = |(ours, theirs): (&Layer, &Layer)| {
+            ours.is_like(theirs) && ours.keys == theirs.keys && ours.words == theirs.words
+        };
+        rules(self) == rules(other)
+            && self.layers.len() == other.layers.len()
+            && self.layers.iter().zip(&other.layers).all(same)
     }
 
-    /// A filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, None, &FAMILY, Self::decode)
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        let ones: Vec<u64> = self.layers.iter().map(Layer::ones).collect();
+        out.probing(Probing::Layered);
+        out.ones(ones.iter().sum());
+        out.params()
+            .u64(self.bits())
+            .u64(self.first_capacity)
+            .f64(self.fpr_asked)
+            .f64(self.fpr_left)
+            .f64(self.tightening)
+            .u32(self.growth)
+            .u32(small_len(self.layers.len()));
+        for (layer, ones) in self.layers.iter().zip(ones) {
+            let Layer { number, probes, bits, capacity, keys, fpr, .. } = *layer;
+            out.params().u32(number).u32(probes).u64(bits).u64(capacity).u64(keys).u64(ones).f64(fpr);
+            out.words(&layer.words);
+        }
     }
 
-    /// A keyed filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
-    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
-    }
-
-    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+    fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(&[Probing::Layered])?;
-        header.must_be_hashed(hashing)?;
         let refused = |field, found| Err(DecodeError::Value { field, found });
         let mut fields = Fields::new(&header.params);
         let bits = fields.u64("bits of all layers")?;
@@ -653,9 +433,189 @@ impl Scalable {
             at += length;
             layers.push(part.into_layer(words, counted, frame.verified)?);
         }
-        let inserted = frame.header.inserted;
         let paths = Paths::default();
-        Ok(Self { layers, first_capacity, growth, tightening, fpr_asked, fpr_left, hashing, paths, inserted })
+        Ok(Self { layers, first_capacity, growth, tightening, fpr_asked, fpr_left, paths })
+    }
+
+    fn take_paths(&mut self, paths: Paths) {
+        self.paths = paths;
+        for layer in &mut self.layers {
+            layer.single = Single::of(layer.probes, paths);
+        }
+    }
+
+    fn layers(&self) -> Vec<LayerReport> {
+        self.layers.iter().map(Layer::report).collect()
+    }
+}
+
+impl Empty for Stack {
+    fn empty(spec: &Spec) -> Result<Self, SpecError> {
+        let size = spec.scalable()?;
+        let ScalableSize { capacity, probes, growth, tightening, fpr_asked, layer_fpr, .. } = size;
+        let first = Layer::new(spec.paths, 0, capacity, probes, layer_fpr)?;
+        Ok(Self {
+            layers: Vec::from([first]),
+            first_capacity: capacity,
+            growth,
+            tightening,
+            fpr_asked,
+            fpr_left: fpr_asked - layer_fpr,
+            paths: spec.paths,
+        })
+    }
+
+    /// Only the first layer stays.
+    fn clear(&mut self) {
+        self.layers.truncate(1);
+        for layer in &mut self.layers {
+            layer.words.as_mut_slice().fill(0);
+            (layer.keys, layer.ones) = (0, Some(0));
+        }
+        self.fpr_left = self.fpr_asked - self.layers.iter().map(|layer| layer.fpr).sum::<f64>();
+    }
+}
+
+impl Inserts for Stack {
+    type Error = Full;
+
+    fn insert(&mut self, digest: Digest) -> Result<Insertion, Full> {
+        let found = self.contains(digest);
+        self.note(digest, found)
+    }
+
+    fn insert_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Digest]),
+        mut told: impl FnMut(Insertion),
+    ) -> Result<(), Full> {
+        let mut digests = [Digest::default(); CHUNK];
+        let mut outcome = Ok(());
+        for keys in keys.chunks(CHUNK) {
+            let digests = &mut digests[..keys.len()];
+            hash(keys, digests);
+            // Full layers do not change any more: all of these keys are looked up in them at once. The others, of which
+            // there is one unless filters were merged, are searched key by key.
+            let full: Vec<bool> = self.layers.iter().map(Layer::is_full).collect();
+            let full_layers = self.layers.iter().rev().filter(|layer| layer.is_full());
+            let mut found = [false; CHUNK];
+            let found = &mut found[..digests.len()];
+            find(self.paths, full_layers, digests, found);
+            let digests: Vec<(Digest, bool)> =
+                digests.iter().zip(&*found).map(|(&digest, &found)| (digest, found)).collect();
+            let far =
+                self.layers.last().is_some_and(|layer| probes::is_far(self.paths, layer.words.as_slice()));
+            pipeline(
+                self,
+                &digests,
+                copy,
+                far,
+                |stack: &Self, (digest, found)| {
+                    if !found && let Some(layer) = stack.layers.last() {
+                        layer.prefetch(digest);
+                    }
+                },
+                |stack, digests| {
+                    for &(digest, found) in digests {
+                        if outcome.is_err() {
+                            return;
+                        }
+                        // Nor were layers searched that were added since.
+                        let searched = |number: usize| full.get(number).is_some_and(|&full| full);
+                        let mut others = stack.layers.iter().enumerate().rev().filter(|(i, _)| !searched(*i));
+                        let found = found || others.any(|(_, layer)| layer.contains(digest));
+                        match stack.note(digest, found) {
+                            Ok(insertion) => told(insertion),
+                            Err(full) => outcome = Err(full),
+                        }
+                    }
+                },
+            );
+            if outcome.is_err() {
+                break;
+            }
+        }
+        outcome
+    }
+}
+
+impl Merges for Stack {
+    fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        // First decide what becomes of each layer. Change them when nothing can fail any more.
+        let mut keys: Vec<u64> = self.layers.iter().map(|layer| layer.keys).collect();
+        let (mut joined, mut added) = (Vec::new(), Vec::new());
+        for theirs in &other.layers {
+            let like = || self.layers.iter().enumerate().filter(|(_, ours)| ours.is_like(theirs));
+            let fits = |&(place, ours): &(usize, &Layer)| {
+                keys[place].saturating_add(theirs.keys) <= ours.capacity || ours.covers(theirs)
+            };
+            match like().find(fits) {
+                // The other may claim to hold more keys in the same bits, if it was made for more.
+                Some((place, ours)) if ours.covers(theirs) => {
+                    keys[place] = keys[place].max(theirs.keys).min(ours.capacity);
+                }
+                Some((place, _)) => {
+                    keys[place] += theirs.keys;
+                    joined.push((place, theirs));
+                }
+                None => added.push(theirs),
+            }
+        }
+        let more: f64 = added.iter().map(|layer| layer.fpr).sum();
+        if more > self.fpr_left {
+            let sum = self.fpr_asked - self.fpr_left + more;
+            return Err(Mismatch::Rate { asked: self.fpr_asked, sum });
+        }
+        if self.layers.len() + added.len() > MAX_LAYERS {
+            let limit = Limit::Layers { most: MAX_LAYERS as u64 };
+            return Err(Mismatch::Full(Full { limit, inserted: 0 }));
+        }
+        let bits: u64 = added.iter().map(|layer| layer.bits).sum();
+        if bits > MAX_BITS - self.bits() {
+            return Err(Mismatch::Memory { bytes: bits / 8 });
+        }
+        let added: Result<Vec<Layer>, OutOfMemory> = added.into_iter().map(Layer::copied).collect();
+        let added = added.map_err(|OutOfMemory { bytes }| Mismatch::Memory { bytes })?;
+        for (layer, keys) in self.layers.iter_mut().zip(keys) {
+            layer.keys = keys;
+        }
+        for (place, theirs) in joined {
+            let ours = &mut self.layers[place];
+            let words = ours.words.as_mut_slice().iter_mut().zip(theirs.words.as_slice());
+            words.for_each(|(ours, theirs)| *ours |= theirs);
+            ours.ones = None;
+        }
+        self.layers.extend(added);
+        self.layers.sort_by_key(|layer| layer.number);
+        self.fpr_left -= more;
+        Ok(())
+    }
+}
+
+impl Scalable {
+    /// The bits of all layers.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.0.kernel.bits()
+    }
+
+    /// The capacity of a layer, divided by that of the layer before; 0 if the filter does not grow.
+    #[must_use]
+    pub fn growth(&self) -> u32 {
+        self.0.kernel.growth
+    }
+
+    /// The rate of a layer, divided by that of the layer before.
+    #[must_use]
+    pub fn tightening(&self) -> f64 {
+        self.0.kernel.tightening
+    }
+
+    /// Its layers, oldest first.
+    #[must_use]
+    pub fn layers(&self) -> Vec<LayerReport> {
+        self.0.kernel.layers()
     }
 }
 
@@ -716,9 +676,9 @@ impl Part {
     }
 }
 
-/// Which of these keys are in one of these layers. Each layer is asked for those only that the ones before do not have.
-fn found_in<'a>(paths: Paths, layers: impl Iterator<Item = &'a Layer>, digests: &[Digest]) -> Vec<bool> {
-    let mut found = alloc::vec![false; digests.len()];
+/// Looks keys up in layers. A key that one layer has is not looked up in the next.
+fn find<'a>(paths: Paths, layers: impl Iterator<Item = &'a Layer>, digests: &[Digest], found: &mut [bool]) {
+    found.fill(false);
     let mut left: Vec<(usize, Digest)> = digests.iter().copied().enumerate().collect();
     let mut hits = [false; CHUNK];
     for layer in layers {
@@ -733,110 +693,5 @@ fn found_in<'a>(paths: Paths, layers: impl Iterator<Item = &'a Layer>, digests: 
             found[place] = hit;
             !hit
         });
-    }
-    found
-}
-
-impl Filter for Scalable {
-    fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.layers.iter().rev().any(|layer| layer.contains(digest))
-    }
-
-    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        self.ask_all(digests, copy, hits);
-    }
-}
-
-impl Insert for Scalable {
-    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        let found = self.contains_digest(digest);
-        self.note(digest, found)
-    }
-
-    fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
-        self.put_all(digests, copy, |outcome| outcomes.push(outcome))
-    }
-}
-
-impl Merge for Scalable {
-    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        self.merge(family::same_type(self, other)?)
-    }
-}
-
-impl AnyFilter for Scalable {
-    fn family(&self) -> &'static Family {
-        &FAMILY
-    }
-
-    #[cfg(feature = "internals")]
-    fn set_paths(&mut self, paths: Paths) {
-        self.paths = paths;
-        for layer in &mut self.layers {
-            layer.single = Single::of(layer.probes, paths);
-        }
-    }
-
-    fn report(&self) -> Report {
-        let rate = self.rate();
-        let estimated_len = self.estimated_len();
-        Report {
-            capacity: self.capacity(),
-            inserted: self.inserted,
-            estimated_len: estimated_len.is_finite().then_some(estimated_len),
-            bits: self.bits(),
-            probes: None,
-            fill: self.fill(),
-            fpr_asked: self.fpr_asked,
-            fpr_now: rate.value,
-            fpr_interval: rate.interval(),
-            fpr_at_capacity: self.fpr_at_capacity(),
-            guarantee: Guarantee::NoFalseNegatives,
-        }
-    }
-
-    fn layers(&self) -> Vec<LayerReport> {
-        self.layers()
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        let ones: Vec<u64> = self.layers.iter().map(Layer::ones).collect();
-        out.probing(Probing::Layered);
-        out.counts(self.inserted, ones.iter().sum());
-        out.params()
-            .u64(self.bits())
-            .u64(self.first_capacity)
-            .f64(self.fpr_asked)
-            .f64(self.fpr_left)
-            .f64(self.tightening)
-            .u32(self.growth)
-            .u32(small_len(self.layers.len()));
-        for (layer, ones) in self.layers.iter().zip(ones) {
-            let Layer { number, probes, bits, capacity, keys, fpr, .. } = *layer;
-            out.params().u32(number).u32(probes).u64(bits).u64(capacity).u64(keys).u64(ones).f64(fpr);
-            out.words(&layer.words);
-        }
-    }
-
-    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_each(keys, hits);
-    }
-
-    fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
-        let hashing = self.hashing;
-        let hash = |keys: &[&[u8]], digests: &mut [Digest]| Key::digests(keys, &hashing, digests);
-        Ok(self.put_all(keys, hash, |outcome| outcomes.push(outcome))?)
-    }
-
-    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
-        Some(self)
-    }
-    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
-        Some(self)
     }
 }

@@ -1,6 +1,6 @@
 //! Table: shortened digests in cache lines, for "did this come before?" at the speed of memory.
 //!
-//! **Answers** "was this key inserted?", and while inserting "is it new?", for as many keys as come.
+//! **Answers** "was this key inserted?", and while inserting "is it new?", for an unknown number of keys.
 //! **Promise** a key that is in is never denied; an absent key is admitted if it has the name of a key that is in: with a
 //! chance of `n / N`, for `n` keys and `N` names.
 //! **Not for** rates above 1e-8, at which a `Bloom` has fewer bits; removing.
@@ -49,36 +49,27 @@ use alloc::vec::Vec;
 
 use crate::batch;
 use crate::bits::{Bytes, Remainders, Words};
-use crate::error::{DecodeError, Error, Full, Limit, Mismatch, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report, Slots};
-use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
+use crate::family::{Cost, Family, Make, Slots};
+use crate::hash::{Hashing, Key};
 use crate::math;
 use crate::narrow::index;
 use crate::paths::Paths;
 use crate::probing::Probing;
+use crate::rates::Rate;
 use crate::raw::simd::{Compare, Line, LineWork, prefetch, with_lines};
+use crate::shell::{Empty, Inserts, Kernel, Merges, filter};
 use crate::spec::{Plan, Spec, TABLE_CAPACITY, TableSize};
 use crate::table_shape::{DISTANCE_BITS, FARTHEST, Place, Shape};
-use crate::traits::{Filter, Insert, Insertion, Merge};
-use crate::wire::{Fields, Frame, Summing, Writer};
+use crate::traits::Insertion;
+use crate::wire::{Fields, Frame, Writer};
 
 /// The family `table`.
 pub static FAMILY: Family = Family {
     id: 20,
     name: "table",
     summary: "is it new? one cache line each, for rates of 1e-8 and below; 41.8 bits per key at 1e-9, 45 to 80 as it grows",
-    can: Capabilities {
-        inserts: true,
-        removes: false,
-        counts: false,
-        labels: false,
-        merges: true,
-        intersects: false,
-        subtracts: false,
-        folds: false,
-        grows: true,
-        exact: false,
-    },
+    can: Table::CAN,
     probing: &[Probing::Table],
     cost: Cost {
         query: "O(1)",
@@ -89,10 +80,7 @@ pub static FAMILY: Family = Family {
     shared: None,
     plan: |spec| {
         let size = spec.table()?;
-        let TableSize { capacity, fpr_asked, fpr, .. } = size;
-        // As many names beside the lines as the keys that are asked for bring; where none are, as many as it takes.
-        let bits = size.bits() + 64 * size.crowded(spec.capacity().unwrap_or(capacity));
-        Ok(Plan { capacity, fpr_asked, fpr, bits, probes: None })
+        Ok(size.plan(spec.capacity().unwrap_or(size.capacity)))
     },
     decode: |frame, hashing| Ok(Box::new(Table::decode(frame, hashing)?)),
     // Growing needs other words.
@@ -102,7 +90,7 @@ pub static FAMILY: Family = Family {
 /// Tables smaller than this stay in the second-level cache, where prefetching brings nothing.
 const PREFETCH_FROM_BYTES: usize = 128 * 1024;
 
-/// Keys that are inserted before it is looked whether the table must grow.
+/// Keys that are inserted before the loop tests again whether the table must grow.
 const STRETCH: usize = 4096;
 
 /// Lines that are read while growing before their memory is given back: 16 MiB.
@@ -150,178 +138,88 @@ fn push(remainders: Remainders, lines: &mut [Line], place: Place) -> bool {
     false
 }
 
-/// A table of shortened digests.
+filter! {
+    /// A table of shortened digests.
+    ///
+    /// Its capacity is the number of keys that it takes before it grows again, and the rate at capacity is the one then. Two
+    /// tables are equal if they have the same lines, which depend on the order of the keys.
+    Table(Remnants) = FAMILY {
+        /// It takes `capacity` keys before it grows, and keeps its rate until it has doubled 20 times, or as often as 63 bits
+        /// of a digest allow.
+        new,
+        /// Clearing leaves the number of its lines.
+        specified,
+        /// [`Insertion::Perhaps`] says that it was probably in, and nothing has changed.
+        inserts_until_full,
+        matches,
+        ///
+        /// Their sizes may differ. [`Mismatch`] also says if there is no memory, or the table cannot grow any more.
+        merges,
+        grows,
+    }
+}
+
+/// The lines of a table, and the names beside them.
 #[derive(Clone, Debug)]
-pub struct Table {
+pub(crate) struct Remnants {
     words: Words,
     shape: Shape,
     /// The names of the keys for which there was no room near their lines.
     crowded: BTreeSet<u64>,
-    /// How many keys are in the lines.
+    /// The number of keys in the lines.
     used: u64,
-    /// Keys that went in, repeats included; unknown after a merge.
-    inserted: Option<u64>,
     fpr_asked: f64,
-    hashing: Hashing,
     paths: Paths,
-    /// The lines are known to be as they are written here. If not, they are looked at before they are changed.
+    /// The lines are known to be as they are written here. If not, they are verified before they are changed.
     is_whole: bool,
 }
 
-/// Two tables are equal if they have the same lines, keys and hashing. The same keys in another order make other lines.
-impl PartialEq for Table {
-    fn eq(&self, other: &Self) -> bool {
-        self.shape == other.shape
-            && self.hashing.must_equal(&other.hashing).is_ok()
-            && self.words == other.words
-            && self.crowded == other.crowded
-    }
+fn full(limit: Limit) -> Full {
+    Full { limit, inserted: 0 }
 }
 
-impl Table {
-    /// An empty table that takes so many keys before it grows, at such a false-positive rate also when it has doubled 20
-    /// times, or as often as 63 bits of a digest allow.
-    ///
-    /// # Errors
-    /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
-    pub fn new(capacity: u64, fpr: f64) -> Result<Self, SpecError> {
-        Self::from_spec(&Spec::sized(capacity, fpr))
-    }
-
-    /// An empty table for any number of keys: it starts with room for 1024.
-    ///
-    /// # Errors
-    /// As for [`new`](Table::new).
-    pub fn with_fpr(fpr: f64) -> Result<Self, SpecError> {
-        Self::new(TABLE_CAPACITY, fpr)
-    }
-
-    /// An empty table of whatever was asked for.
-    ///
-    /// # Errors
-    /// As for [`new`](Table::new).
-    pub fn from_spec(spec: &Spec) -> Result<Self, SpecError> {
-        let TableSize { shape, fpr_asked, .. } = spec.table()?;
-        Ok(Self { paths: spec.paths, ..Self::empty(shape, fpr_asked, spec.hashed()?)? })
-    }
-
-    fn empty(shape: Shape, fpr_asked: f64, hashing: Hashing) -> Result<Self, SpecError> {
+impl Remnants {
+    fn of(shape: Shape, fpr_asked: f64) -> Result<Self, SpecError> {
         Ok(Self {
             words: Words::zeroed(shape.all_lines() * 8)?,
             shape,
             crowded: BTreeSet::new(),
             used: 0,
-            inserted: Some(0),
             fpr_asked,
-            hashing,
             paths: Paths::default(),
             is_whole: true,
         })
     }
 
-    /// Inserts a key: [`Insertion::Perhaps`] says that it was perhaps in, and nothing has changed.
-    ///
-    /// # Errors
-    /// [`Full`] if it must grow and there is no memory; then nothing has changed.
-    #[inline]
-    pub fn insert(&mut self, key: impl Key) -> Result<Insertion, Full> {
-        let digest = self.hashing.digest_of(key);
-        self.put(digest.a)
+    fn capacity(&self) -> u64 {
+        self.shape.capacity()
     }
 
-    /// Whether a key is perhaps in. `false` is certain.
-    #[must_use]
-    #[inline]
-    pub fn contains(&self, key: impl Key) -> bool {
-        self.has(self.hashing.digest_of(key).a)
+    fn bits(&self) -> u64 {
+        self.shape.bits() + 64 * self.crowded.len() as u64
     }
 
-    /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
-        let hashing = self.hashing;
-        self.ask(keys, |keys, halves| K::halves(keys, &hashing, halves), hits);
+    fn len(&self) -> u64 {
+        self.used + self.crowded.len() as u64
     }
 
-    /// Inserts many keys in order, several at a time in flight; appends one outcome each. A key that comes twice in them is
-    /// new once.
-    ///
-    /// # Errors
-    /// [`Full`] says for how many there is an outcome, before it had to grow and there was no memory.
-    pub fn insert_all<K: Key>(&mut self, keys: &[K], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
-        let hashing = self.hashing;
-        self.fill(keys, |keys, halves| K::halves(keys, &hashing, halves), outcomes)
-    }
-
-    #[inline]
-    fn has(&self, half: u64) -> bool {
-        let name = self.shape.name_of(half);
-        let (remainders, lines) = (self.shape.remainders, lines(&self.words));
-        match with_lines(self.paths, Search { remainders, lines, place: self.shape.place(name) }) {
-            Found::Key => true,
-            Found::Room { .. } => false,
-            Found::NoRoom => self.crowded.contains(&name),
-        }
-    }
-
-    fn put(&mut self, half: u64) -> Result<Insertion, Full> {
-        let full = |limit| Full { limit, inserted: 0 };
-        self.must_be_whole().map_err(full)?;
-        if self.used >= self.capacity() && !self.has(half) {
-            self.grow().map_err(full)?;
-        }
-        let mut new = [false];
-        self.put_all(&[half], batch::copy, |is_new| new[0] = is_new);
-        Ok(Insertion::new_if(new[0]))
+    fn used_slots(&self) -> Slots {
+        Slots { slots: self.shape.slots(), used: self.used, evictions: None }
     }
 
     #[inline(always)]
-    fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [u64]) + Copy, hits: &mut Vec<bool>) {
-        hits.reserve(keys.len());
+    fn ask<K>(&self, keys: &[K], hash: &impl Fn(&[K], &mut [u64]), hits: &mut [bool]) {
         let (paths, shape, remainders) = (self.paths, self.shape, self.shape.remainders);
         let (lines, crowded) = (lines(&self.words), &self.crowded);
         with_lines(paths, AskAll { paths, shape, remainders, lines, crowded, keys, hash, hits });
     }
 
-    fn fill<K>(
-        &mut self,
-        keys: &[K],
-        hash: impl Fn(&[K], &mut [u64]) + Copy,
-        outcomes: &mut Vec<Insertion>,
-    ) -> Result<(), Full> {
-        self.must_be_whole().map_err(|limit| Full { limit, inserted: 0 })?;
-        outcomes.reserve(keys.len());
-        let mut left = keys;
-        while !left.is_empty() {
-            let room = self.capacity().saturating_sub(self.used);
-            if room == 0 {
-                // Only a key that is new makes it grow.
-                let mut hits = Vec::new();
-                self.ask(&left[..left.len().min(STRETCH)], hash, &mut hits);
-                let known = hits.iter().take_while(|&&hit| hit).count();
-                self.inserted = self.inserted.map(|calls| calls.saturating_add(known as u64));
-                outcomes.extend((0..known).map(|_| Insertion::Perhaps));
-                left = &left[known..];
-                if known == hits.len() {
-                    continue;
-                }
-                let inserted = (keys.len() - left.len()) as u64;
-                self.grow().map_err(|limit| Full { limit, inserted })?;
-                continue;
-            }
-            let (now, later) = left.split_at(left.len().min(index(room.min(STRETCH as u64))));
-            self.put_all(now, hash, |is_new| outcomes.push(Insertion::new_if(is_new)));
-            left = later;
-        }
-        Ok(())
-    }
-
     /// Puts keys for which there is room.
     #[inline(always)]
-    fn put_all<K>(&mut self, keys: &[K], hash: impl Fn(&[K], &mut [u64]) + Copy, told: impl FnMut(bool)) {
+    fn put<K>(&mut self, keys: &[K], hash: &impl Fn(&[K], &mut [u64]), told: impl FnMut(bool)) {
         let (paths, shape, remainders) = (self.paths, self.shape, self.shape.remainders);
         let (lines, crowded) = (lines_mut(&mut self.words), &mut self.crowded);
         self.used += with_lines(paths, PutAll { paths, shape, remainders, lines, crowded, keys, hash, told });
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(keys.len() as u64));
     }
 
     /// A table with half as many lines more.
@@ -369,7 +267,7 @@ impl Table {
         Ok(())
     }
 
-    /// What came from a file of which only the header was verified is looked at before it is changed.
+    /// A table from a file of which only the header was verified is verified before it is changed.
     #[inline(always)]
     fn must_be_whole(&mut self) -> Result<(), Limit> {
         if self.is_whole { Ok(()) } else { self.make_sure() }
@@ -413,121 +311,6 @@ impl Table {
         lines(&self.words).iter().map(|line| u64::from(self.shape.remainders.count(line))).sum()
     }
 
-    /// Forgets all keys. Its lines stay as many as they are.
-    pub fn clear(&mut self) {
-        self.words.as_mut_slice().fill(0);
-        self.crowded.clear();
-        (self.inserted, self.used, self.is_whole) = (Some(0), 0, true);
-    }
-
-    /// The keys that it takes before it grows again.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
-        self.shape.capacity()
-    }
-
-    /// Bits of all lines and of the keys beside them.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.shape.bits() + 64 * self.crowded.len() as u64
-    }
-
-    /// Bytes of memory, everything included.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> u64 {
-        // A tree of 64-bit numbers has up to twice their size.
-        (size_of::<Self>() + self.words.len() * 8 + self.crowded.len() * 16) as u64
-    }
-
-    /// How many keys are told from each other: the false-positive rate is the number of keys, divided by this.
-    #[must_use]
-    pub fn told_apart(&self) -> u64 {
-        self.shape.names
-    }
-
-    /// How many slots there are and are taken.
-    #[must_use]
-    pub fn slots(&self) -> Slots {
-        Slots { slots: self.shape.slots(), used: self.used, evictions: None }
-    }
-
-    /// How keys are hashed.
-    #[must_use]
-    pub fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    /// How many keys went in, repeats included. `None` after a merge.
-    #[must_use]
-    pub fn inserted(&self) -> Option<u64> {
-        self.inserted
-    }
-
-    /// How many different keys are in.
-    #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "a filter is not a collection")]
-    pub fn len(&self) -> u64 {
-        self.used + self.crowded.len() as u64
-    }
-
-    /// The false-positive rate of the table as it is.
-    #[must_use]
-    pub fn fpr(&self) -> f64 {
-        math::table_fpr(self.len(), self.shape.names)
-    }
-
-    /// The false-positive rate when it must grow again.
-    #[must_use]
-    pub fn fpr_at_capacity(&self) -> f64 {
-        math::table_fpr(self.capacity(), self.shape.names)
-    }
-
-    /// Whether `other` can be merged with this one.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference.
-    pub fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        let (ours, theirs) = (self.shape.names, other.shape.names);
-        if ours != theirs {
-            return Err(Mismatch::Names { ours, theirs });
-        }
-        self.hashing.must_equal(&other.hashing)
-    }
-
-    /// Union: afterwards this table holds every key of both. Their sizes may differ.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference, the memory that was not granted, or what cannot grow any more; then nothing
-    /// has changed.
-    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.must_match(other)?;
-        let refused = |limit| match limit {
-            Limit::Memory { bytes } => Mismatch::Memory { bytes },
-            limit => Mismatch::Full(Full { limit, inserted: 0 }),
-        };
-        self.must_be_whole().map_err(refused)?;
-        if !other.is_whole && !other.is_as_written() {
-            return Err(refused(Limit::Damaged));
-        }
-        let new = other.names().filter(|&name| !self.has(self.shape.half_of(name))).count();
-        self.make_room(new as u64).map_err(refused)?;
-        // A few at a time: the others' lines are in order, and so are ours.
-        let (mut waiting, mut all) = ([0; 64], other.names());
-        loop {
-            let mut len = 0;
-            for (place, name) in waiting.iter_mut().zip(&mut all) {
-                *place = self.shape.half_of(name);
-                len += 1;
-            }
-            if len == 0 {
-                break;
-            }
-            self.put_all(&waiting[..len], batch::copy, |_| {});
-        }
-        self.inserted = None;
-        Ok(())
-    }
-
     /// The names of all keys.
     fn names(&self) -> impl Iterator<Item = u64> + '_ {
         let in_lines = lines(&self.words).iter().enumerate().flat_map(move |(at, line)| {
@@ -537,33 +320,69 @@ impl Table {
         });
         in_lines.chain(self.crowded.iter().copied())
     }
+}
 
-    /// The table as it stands in a file.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        family::encode(self, Summing::Payload).to_vec()
+impl Kernel for Remnants {
+    type Hash = u64;
+
+    #[inline]
+    fn contains(&self, half: u64) -> bool {
+        let name = self.shape.name_of(half);
+        let (remainders, lines) = (self.shape.remainders, lines(&self.words));
+        match with_lines(self.paths, Search { remainders, lines, place: self.shape.place(name) }) {
+            Found::Key => true,
+            Found::Room { .. } => false,
+            Found::NoRoom => self.crowded.contains(&name),
+        }
     }
 
-    /// A table from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, None, &FAMILY, Self::decode)
+    #[inline(always)]
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [u64]), hits: &mut [bool]) {
+        self.ask(keys, &hash, hits);
     }
 
-    /// A keyed table from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
-    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
+    fn plan(&self) -> Plan {
+        let (capacity, bits) = (self.capacity(), self.bits());
+        let fpr = math::table_fpr(capacity, self.shape.names);
+        Plan { capacity, fpr_asked: self.fpr_asked, fpr, bits, probes: None }
     }
 
-    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+    fn fill(&self) -> f64 {
+        self.used_slots().load()
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::computed(math::table_fpr(self.len(), self.shape.names))
+    }
+
+    fn estimated_len(&self) -> f64 {
+        self.len() as f64
+    }
+
+    fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+        let (ours, theirs) = (self.shape.names, other.shape.names);
+        if ours != theirs {
+            return Err(Mismatch::Names { ours, theirs });
+        }
+        Ok(())
+    }
+
+    fn holds_the_same(&self, other: &Self) -> bool {
+        self.shape == other.shape && self.words == other.words && self.crowded == other.crowded
+    }
+
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        out.probing(Probing::Table);
+        out.ones(self.len());
+        out.params().u64(self.shape.lines).u64(self.shape.names);
+        out.params().f64(self.fpr_asked).u64(self.crowded.len() as u64);
+        out.words(&self.words);
+        let beside: Vec<u8> = self.crowded.iter().flat_map(|name| name.to_le_bytes()).collect();
+        out.bytes(beside);
+    }
+
+    fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(&[Probing::Table])?;
-        header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
         let lines = fields.u64("lines")?;
         let names = fields.u64("keys that are told from each other")?;
@@ -579,7 +398,7 @@ impl Table {
         if expected != found {
             return Err(DecodeError::Length { field: "payload", expected, found });
         }
-        let (inserted, keys) = (header.inserted, header.ones);
+        let keys = header.ones;
         let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
         let end = index(line_bytes);
         let wrong = DecodeError::Payload { problem: "not whole words, or no memory for them" };
@@ -590,8 +409,7 @@ impl Table {
         let words = Words::from_bytes(in_lines).ok_or(wrong)?;
         let is_whole = frame.verified;
         let paths = Paths::default();
-        let mut table =
-            Self { words, shape, crowded, used: 0, inserted, fpr_asked, hashing, paths, is_whole };
+        let mut table = Self { words, shape, crowded, used: 0, fpr_asked, paths, is_whole };
         table.used = match keys {
             Some(found) => {
                 let used = found.checked_sub(table.crowded.len() as u64);
@@ -601,12 +419,159 @@ impl Table {
             }
             None => table.counted(),
         };
-        // Looked at only when the whole payload is read anyway, so that a large file opens by its header. What no writer
-        // gives may then be answered wrongly, does no harm, and is looked at before it is changed.
+        // Verified only when the whole payload is read anyway, so that a large file opens by its header. Lines that no writer
+        // gives may then be answered wrongly, which does no harm, and are verified before they are changed.
         if is_whole && !table.is_as_written() {
             return Err(DecodeError::Payload { problem: "a line that no writer gives" });
         }
         Ok(table)
+    }
+
+    fn take_paths(&mut self, paths: Paths) {
+        self.paths = paths;
+    }
+
+    fn slots(&self) -> Option<Slots> {
+        Some(self.used_slots())
+    }
+}
+
+impl Empty for Remnants {
+    fn empty(spec: &Spec) -> Result<Self, SpecError> {
+        let TableSize { shape, fpr_asked, .. } = spec.table()?;
+        Self::of(shape, fpr_asked)
+    }
+
+    fn clear(&mut self) {
+        self.words.as_mut_slice().fill(0);
+        self.crowded.clear();
+        (self.used, self.is_whole) = (0, true);
+    }
+}
+
+impl Inserts for Remnants {
+    type Error = Full;
+
+    fn insert(&mut self, half: u64) -> Result<Insertion, Full> {
+        self.must_be_whole().map_err(full)?;
+        if self.used >= self.capacity() && !self.contains(half) {
+            self.grow().map_err(full)?;
+        }
+        let mut new = [false];
+        self.put(&[half], &batch::copy, |is_new| new[0] = is_new);
+        Ok(Insertion::new_if(new[0]))
+    }
+
+    fn insert_each<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [u64]),
+        mut told: impl FnMut(Insertion),
+    ) -> Result<(), Full> {
+        self.must_be_whole().map_err(full)?;
+        let mut left = keys;
+        while !left.is_empty() {
+            let room = self.capacity().saturating_sub(self.used);
+            if room == 0 {
+                // Only a key that is new makes it grow.
+                let mut hits = alloc::vec![false; left.len().min(STRETCH)];
+                self.ask(&left[..hits.len()], &hash, &mut hits);
+                let known = hits.iter().take_while(|&&hit| hit).count();
+                (0..known).for_each(|_| told(Insertion::Perhaps));
+                left = &left[known..];
+                if known == hits.len() {
+                    continue;
+                }
+                self.grow().map_err(full)?;
+                continue;
+            }
+            let (now, later) = left.split_at(left.len().min(index(room.min(STRETCH as u64))));
+            self.put(now, &hash, |is_new| told(Insertion::new_if(is_new)));
+            left = later;
+        }
+        Ok(())
+    }
+}
+
+impl Merges for Remnants {
+    fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.must_match(other)?;
+        let refused = |limit| match limit {
+            Limit::Memory { bytes } => Mismatch::Memory { bytes },
+            limit => Mismatch::Full(full(limit)),
+        };
+        self.must_be_whole().map_err(refused)?;
+        if !other.is_whole && !other.is_as_written() {
+            return Err(refused(Limit::Damaged));
+        }
+        let new = other.names().filter(|&name| !self.contains(self.shape.half_of(name))).count();
+        self.make_room(new as u64).map_err(refused)?;
+        // A few at a time: the others' lines are in order, and so are ours.
+        let (mut waiting, mut all) = ([0; 64], other.names());
+        loop {
+            let mut len = 0;
+            for (place, name) in waiting.iter_mut().zip(&mut all) {
+                *place = self.shape.half_of(name);
+                len += 1;
+            }
+            if len == 0 {
+                break;
+            }
+            self.put(&waiting[..len], &batch::copy, |_| {});
+        }
+        Ok(())
+    }
+}
+
+impl Table {
+    /// An empty table for any number of keys: it starts with room for 1024.
+    ///
+    /// # Errors
+    /// As for [`new`](Table::new).
+    pub fn with_fpr(fpr: f64) -> Result<Self, SpecError> {
+        Self::new(TABLE_CAPACITY, fpr)
+    }
+
+    /// Inserts many keys in order, several at a time in flight; appends one outcome each. A key that comes twice in them is
+    /// new once.
+    ///
+    /// # Errors
+    /// [`Full`] says for how many there is an outcome, before it had to grow and there was no memory.
+    pub fn insert_each<K: Key>(&mut self, keys: &[K], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
+        self.0.insert_each(keys, outcomes)
+    }
+
+    /// Bits of all lines and of the keys beside them.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.0.kernel.bits()
+    }
+
+    /// Bytes of memory, everything included.
+    #[must_use]
+    pub fn size_in_bytes(&self) -> u64 {
+        let Remnants { words, crowded, .. } = &self.0.kernel;
+        // A tree of 64-bit numbers has up to twice their size.
+        (size_of::<Self>() + words.len() * 8 + crowded.len() * 16) as u64
+    }
+
+    /// How many keys are told from each other: the false-positive rate is the number of keys, divided by this.
+    #[must_use]
+    pub fn told_apart(&self) -> u64 {
+        self.0.kernel.shape.names
+    }
+
+    /// The number of slots, and how many are used.
+    #[must_use]
+    pub fn slots(&self) -> Slots {
+        self.0.kernel.used_slots()
+    }
+
+    /// The number of different keys in the table.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "a filter is not a collection")]
+    pub fn len(&self) -> u64 {
+        self.0.kernel.len()
     }
 }
 
@@ -667,7 +632,7 @@ fn take_off<K>(shape: Shape, hash: impl Fn(&[K], &mut [u64]), keys: &[K], flight
     }
 }
 
-/// Many questions.
+/// Many lookups.
 struct AskAll<'a, K, H> {
     paths: Paths,
     shape: Shape,
@@ -676,7 +641,7 @@ struct AskAll<'a, K, H> {
     crowded: &'a BTreeSet<u64>,
     keys: &'a [K],
     hash: H,
-    hits: &'a mut Vec<bool>,
+    hits: &'a mut [bool],
 }
 
 impl<K, H: Fn(&[K], &mut [u64])> LineWork for AskAll<'_, K, H> {
@@ -686,6 +651,7 @@ impl<K, H: Fn(&[K], &mut [u64])> LineWork for AskAll<'_, K, H> {
     fn run(self, compare: impl Compare) {
         let Self { paths, shape, remainders, mut lines, crowded, keys, hash, hits } = self;
         let far = paths.is_far(size_of_val(lines), PREFETCH_FROM_BYTES);
+        let mut hits = hits.iter_mut();
         batch::pipeline(
             &mut lines,
             keys,
@@ -693,19 +659,19 @@ impl<K, H: Fn(&[K], &mut [u64])> LineWork for AskAll<'_, K, H> {
             far,
             |lines, flight: Flight| prefetch(lines, index(flight.place.line)),
             |lines, flights| {
-                for flight in flights {
-                    hits.push(match search(compare, remainders, lines, flight.place) {
+                for (flight, hit) in flights.iter().zip(&mut hits) {
+                    *hit = match search(compare, remainders, lines, flight.place) {
                         Found::Key => true,
                         Found::Room { .. } => false,
                         Found::NoRoom => crowded.contains(&flight.name),
-                    });
+                    };
                 }
             },
         );
     }
 }
 
-/// Many inserts, for all of which there is room. How many went into the lines.
+/// Many inserts, for all of which there is room. Returns the number stored in lines.
 struct PutAll<'a, K, H, T> {
     paths: Paths,
     shape: Shape,
@@ -792,102 +758,15 @@ impl Move<'_> {
     }
 }
 
-fn first_halves(digests: &[Digest], halves: &mut [u64]) {
-    halves.iter_mut().zip(digests).for_each(|(half, digest)| *half = digest.a);
-}
-
-impl Filter for Table {
-    fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.has(digest.a)
-    }
-
-    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        self.ask(digests, first_halves, hits);
-    }
-}
-
-impl Insert for Table {
-    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        self.put(digest.a)
-    }
-
-    fn insert_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
-        self.fill(digests, first_halves, outcomes)
-    }
-}
-
-impl Merge for Table {
-    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        self.merge(family::same_type(self, other)?)
-    }
-}
-
-impl AnyFilter for Table {
-    fn family(&self) -> &'static Family {
-        &FAMILY
-    }
-
-    #[cfg(feature = "internals")]
-    fn set_paths(&mut self, paths: Paths) {
-        self.paths = paths;
-    }
-
-    fn slots(&self) -> Option<Slots> {
-        Some(self.slots())
-    }
-
-    fn report(&self) -> Report {
-        Report {
-            capacity: self.capacity(),
-            inserted: self.inserted,
-            estimated_len: Some(self.len() as f64),
-            bits: self.bits(),
-            probes: None,
-            fill: self.slots().load(),
-            fpr_asked: self.fpr_asked,
-            fpr_now: self.fpr(),
-            fpr_interval: None,
-            fpr_at_capacity: self.fpr_at_capacity(),
-            guarantee: Guarantee::NoFalseNegatives,
-        }
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        out.probing(Probing::Table);
-        out.counts(self.inserted, self.len());
-        out.params().u64(self.shape.lines).u64(self.shape.names);
-        out.params().f64(self.fpr_asked).u64(self.crowded.len() as u64);
-        out.words(&self.words);
-        let beside: Vec<u8> = self.crowded.iter().flat_map(|name| name.to_le_bytes()).collect();
-        out.bytes(beside);
-    }
-
-    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_each(keys, hits);
-    }
-
-    fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Error> {
-        Ok(self.insert_all(keys, outcomes)?)
-    }
-
-    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
-        Some(self)
-    }
-    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
-        Some(self)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shell::Shell;
 
-    const HASHING: Hashing = Hashing::Xxh3 { seed: 7 };
+    fn of(shape: Shape, fpr_asked: f64) -> Table {
+        let kernel = Remnants::of(shape, fpr_asked).unwrap();
+        Table(Shell { kernel, hashing: Hashing::Xxh3 { seed: 7 }, inserted: Some(0) })
+    }
 
     /// What README and the summary say of a table that was made for 1024 keys and 20 doublings.
     #[test]
@@ -924,12 +803,12 @@ mod tests {
     fn the_rate_is_that_of_the_names_and_rises_with_the_keys() {
         // A rate of 1 in 1000 for 10,000 keys, which costs no bit less than a lower one and is not to be had from a `Spec`.
         let shape = Shape::new(10_000_000, 1000).unwrap();
-        let mut table = Table::empty(shape, 0.001, HASHING).unwrap();
+        let mut table = of(shape, 0.001);
         let mut outcomes = Vec::new();
         let mut keys = 0u64;
         for (until, rate) in [(10_000u64, 0.001), (40_000, 0.004), (160_000, 0.0159)] {
             let more: Vec<u64> = (keys..until).collect();
-            table.insert_all(&more, &mut outcomes).unwrap();
+            table.insert_each(&more, &mut outcomes).unwrap();
             keys = until;
             // Some keys have the name of another one.
             let new = outcomes.iter().filter(|&&outcome| outcome == Insertion::New).count();
@@ -938,15 +817,15 @@ mod tests {
             assert_rate(&table, 1_000_000);
             assert_eq!(table.told_apart(), 10_000_000);
         }
-        assert!(table.shape.lines > 10_000);
+        assert!(table.0.kernel.shape.lines > 10_000);
     }
 
     #[test]
     fn a_table_that_has_every_name_takes_no_more_and_admits_everything() {
-        let mut table = Table::empty(Shape::new(100, 64).unwrap(), 0.5, HASHING).unwrap();
+        let mut table = of(Shape::new(100, 64).unwrap(), 0.5);
         let keys: Vec<u64> = (0..10_000).collect();
         let mut outcomes = Vec::new();
-        table.insert_all(&keys, &mut outcomes).unwrap();
+        table.insert_each(&keys, &mut outcomes).unwrap();
         assert_eq!((table.len(), table.fpr(), table.fpr_at_capacity()), (100, 1.0, 1.0));
         assert_eq!(table.insert(u64::MAX), Ok(Insertion::Perhaps));
         let again = Table::from_bytes(&table.to_bytes()).unwrap();

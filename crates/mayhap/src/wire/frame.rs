@@ -158,6 +158,18 @@ impl Header {
         Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version })
     }
 
+    /// Keys are integers that stand for themselves.
+    ///
+    /// # Errors
+    /// [`DecodeError::Hashing`] if they are not.
+    pub fn must_be_integers(&self, hashing: Hashing) -> Result<(), DecodeError> {
+        let stored = self.hashing;
+        if hashing == Hashing::Integer {
+            return Ok(());
+        }
+        Err(DecodeError::Hashing { scheme: stored.scheme, version: stored.version })
+    }
+
     /// The length of a header with so many bytes of parameters and so many sections.
     pub(super) fn length_for(params: usize, sections: usize) -> usize {
         (FIXED + params + sections * SECTION + SUM).next_multiple_of(PAGE)

@@ -507,7 +507,7 @@ many_equal_single!(
     many_keys_of_table,
     Table,
     Spec::sized(30, 1e-6),
-    |filter, keys| filter.insert_all(keys, &mut Vec::new()).unwrap(),
+    |filter, keys| filter.insert_all(keys).unwrap(),
     |filter, key| {
         filter.insert(key).unwrap();
     }

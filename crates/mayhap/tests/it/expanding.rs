@@ -79,7 +79,7 @@ fn the_asked_rate_and_size_are_kept_through_all_planned_doublings() {
             let spread = (fpr * (1.0 - fpr) / questions as f64 + (0.03 * fpr).powi(2)).sqrt();
             let observed = measured(&filter, questions);
             assert!(observed <= fpr + 5.0 * spread, "{fpr}, {made} doublings: {observed}");
-            let bits_per_key = filter.bits() as f64 / filter.estimated_len() as f64;
+            let bits_per_key = filter.bits() as f64 / filter.estimated_len();
             let load = filter.slots().load();
             let bound = (-fpr.log2() + f64::from(doublings + 2).log2() + 4.0) / load;
             assert!(bits_per_key <= bound, "{fpr}: {bits_per_key} bits per key, {bound} allowed");
@@ -113,7 +113,7 @@ fn long_fingerprints_take_bits_of_both_halves() {
     assert_holds(&filter, 0..200_000);
     assert_eq!(measured(&filter, 200_000), 0.0);
     assert!(keys.iter().all(|&key| filter.remove(key).is_removed()));
-    assert_eq!((filter.slots().used, filter.estimated_len()), (0, 0));
+    assert_eq!((filter.slots().used, filter.estimated_len()), (0, 0.0));
     assert!(filter.words().iter().all(|&word| word == 0));
     // Halves that are the same, and digests that are not.
     let digest = |b: u64| Digest { a: 0x1234_5678_9abc_def0, b };
@@ -169,7 +169,7 @@ fn many_keys_at_once_are_as_one_by_one() {
     by_digest.insert_new_batch(&digests, &mut outcomes).unwrap();
     assert!(outcomes == told && by_digest == single);
     let new = told.iter().filter(|&&outcome| outcome == Insertion::New).count() as u64;
-    assert_eq!((single.estimated_len(), single.inserted()), (new, Some(new)));
+    assert_eq!((single.estimated_len(), single.inserted()), (new as f64, Some(new)));
     // All of it again: nothing is new, also at the brink of a doubling.
     let mut next = 1u64 << 40;
     while single.slots().used < single.capacity() {
@@ -285,7 +285,7 @@ fn filters_of_different_sizes_merge() {
         let before = two.to_bytes();
         one.merge(&two).unwrap();
         assert_holds(&one, 0..ours + theirs);
-        assert_eq!((one.estimated_len(), one.inserted()), (ours + theirs, None));
+        assert_eq!((one.estimated_len(), one.inserted()), ((ours + theirs) as f64, None));
         assert!(one.slots().used <= one.capacity() && one.fpr() < 0.01);
         assert_eq!(two.to_bytes(), before);
         assert!((0..ours + theirs).all(|key| one.remove(key).is_removed()));

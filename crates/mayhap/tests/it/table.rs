@@ -22,7 +22,7 @@ fn small() -> Table {
 
 fn insert(table: &mut Table, keys: impl Iterator<Item = u64>) -> Vec<Insertion> {
     let mut outcomes = Vec::new();
-    table.insert_all(&keys.collect::<Vec<_>>(), &mut outcomes).unwrap();
+    table.insert_each(&keys.collect::<Vec<_>>(), &mut outcomes).unwrap();
     outcomes
 }
 
@@ -69,7 +69,7 @@ fn it_is_a_set_through_all_sizes() {
                 let keys: Vec<u64> = (0..count).map(|_| draw(&mut random, &model)).collect();
                 let mut outcomes = Vec::new();
                 if way == 2 {
-                    table.insert_all(&keys, &mut outcomes).unwrap();
+                    table.insert_each(&keys, &mut outcomes).unwrap();
                 } else {
                     let digests: Vec<Digest> = keys.iter().map(|&k| table.hashing().digest_of(k)).collect();
                     table.insert_batch(&digests, &mut outcomes).unwrap();

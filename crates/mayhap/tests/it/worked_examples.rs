@@ -7,8 +7,8 @@ use mayhap::bits::OutOfRange;
 use mayhap::filters::bitmap::BitmapSet;
 use mayhap::wire::{PAGE, Summing};
 use mayhap::{
-    AnyFilter, Bloom, Cuckoo, DecodeError, Error, Filter, FoldError, Full, Insertion, Layout, Limit,
-    Mismatch, Remove, Spec, SpecError, encode, open,
+    AnyFilter, Bloom, Cuckoo, DecodeError, Error, FoldError, Full, Insertion, Layout, Limit, Mismatch, Spec,
+    SpecError, encode, open,
 };
 
 // Filters with positions from a textbook.
@@ -87,10 +87,9 @@ fn sign_in_state_survives_its_file() {
     assert_eq!(plan.bits / 8, 12_500_000);
     let mut signed_in = BitmapSet::from_spec(&Spec::new().with_capacity(users)).unwrap();
     for user in [0, 7, 99_999_999] {
-        signed_in.insert_integer(user).unwrap();
+        signed_in.insert(user).unwrap();
     }
-    let seven = signed_in.hashing().digest_of(7u64);
-    assert!(signed_in.remove_digest(seven).is_removed());
+    assert!(signed_in.remove(7u64).is_removed());
     let file = encode(&signed_in, Summing::Payload).to_vec();
     assert_eq!(file.len(), PAGE + 12_500_000);
     let again = open(file.into(), None).unwrap();
