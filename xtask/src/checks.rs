@@ -2,7 +2,7 @@
 
 use crate::cargo::{CLIPPY, Cargo, RUSTFMT};
 use crate::step::{Step, Work};
-use crate::{golden, layers, miri, peers, promises, targets, unsafety};
+use crate::{golden, layers, links, miri, peers, promises, targets, unsafety};
 
 const BUILD: &str = "tests, built";
 const PEERS: &str = "peers";
@@ -100,6 +100,7 @@ pub(crate) fn rules() -> Vec<Step> {
         rule("house rule: unsafe only where it is allowed", unsafety::check),
         rule("house rule: modules import downwards only", layers::check),
         rule("house rule: golden files are unchanged", golden::check),
+        rule("house rule: links in documents lead somewhere", links::check),
     ]
 }
 

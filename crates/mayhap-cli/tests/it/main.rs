@@ -4,6 +4,7 @@ mod add;
 mod advise;
 mod allow;
 mod awkward;
+mod book;
 mod build;
 mod calc;
 mod check;
