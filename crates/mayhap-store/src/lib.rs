@@ -46,3 +46,7 @@ pub use held::{Held, hold};
 pub use lock::is_locked;
 pub use shards::{DigestSpool, LEAST_SPOOL_BYTES, Sorter};
 pub use spool::Spool;
+
+#[doc = include_str!("../../../docs/library.md")]
+#[cfg(doctest)]
+struct Library;

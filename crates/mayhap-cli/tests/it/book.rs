@@ -207,7 +207,7 @@ const NAMES_ELSEWHERE: [(&str, &str); 5] = [
     ),
     ("cuckoofilter (C++)", "Add Contain Delete Size SizeInBytes NotEnoughSpace"),
     ("`BitSet`", "set clear test nextSetBit and or andNot"),
-    ("a class of one's own", "add contains n m k rate"),
+    ("a hand-written class", "add contains n m k rate"),
 ];
 
 /// The words of a text that could be names.
