@@ -193,7 +193,7 @@ fn every_command_is_in_its_table() {
 }
 
 /// What people know from elsewhere; every name has its row.
-const NAMES_ELSEWHERE: [(&str, &str); 5] = [
+const NAMES_ELSEWHERE: [(&str, &str); 8] = [
     (
         "Guava",
         "create put mightContain MURMUR128_MITZ_64 MURMUR128_MITZ_32 expectedFpp approximateElementCount isCompatible \
@@ -206,6 +206,9 @@ const NAMES_ELSEWHERE: [(&str, &str); 5] = [
          gob WriteTo ReadFrom",
     ),
     ("cuckoofilter (C++)", "Add Contain Delete Size SizeInBytes NotEnoughSpace"),
+    ("Rust `fastbloom`", "with_false_pos expected_items insert contains"),
+    ("Rust `bloomfilter`", "new_for_fp_rate set check check_and_set clear"),
+    ("Rust `xorf`", "BinaryFuse8 try_from"),
     ("`BitSet`", "set clear test nextSetBit and or andNot"),
     ("a hand-written class", "add contains n m k rate"),
 ];
