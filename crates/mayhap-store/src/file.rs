@@ -421,6 +421,18 @@ impl<E> From<StoreError> for UpdateError<E> {
     }
 }
 
+impl<E: fmt::Display> fmt::Display for UpdateError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::Change(error) => error.fmt(f),
+        }
+    }
+}
+
+// The text is that of the error within, so it is not offered as a source again.
+impl<E: std::error::Error> std::error::Error for UpdateError<E> {}
+
 /// Changes a filter file under its lock, so that of two writers at the same time none loses a key.
 ///
 /// Small files are rewritten and replaced. Large files of a family that can are changed in place: the
