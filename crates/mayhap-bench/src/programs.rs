@@ -91,7 +91,8 @@ pub(crate) fn with_python(package: &str, size: Size) -> Result<Result<PathBuf, S
     }
     println!("Python's {package} is missing: pip installs it in {}", folder.display());
     let pip = ["-m", "pip", "--quiet", "--disable-pip-version-check"];
-    if !succeeds(Command::new(&python).args(pip).arg("--version").stdout(Stdio::null()).stderr(Stdio::null())) {
+    if !succeeds(Command::new(&python).args(pip).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()))
+    {
         succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder));
     }
     succeeds(Command::new(&python).args(pip).args(["install", package]));

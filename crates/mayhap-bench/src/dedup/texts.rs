@@ -1,6 +1,5 @@
 //! The inputs of `dedup`: lines made from a seed, with what a perfect dedup keeps of them.
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
@@ -54,35 +53,42 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub(crate) enum Lines {
     Urls(UrlLines),
-    Drawn { kind: Kind, next: u64, lines: u64, seen: HashSet<u64> },
+    /// Draws with replacement; `seen` has a place for each value.
+    Drawn {
+        kind: Kind,
+        next: u64,
+        lines: u64,
+        seen: Vec<bool>,
+    },
 }
 
 impl Lines {
     pub(crate) fn new(kind: Kind, lines: u64) -> Self {
         match kind {
             Kind::Urls => Self::Urls(UrlLines::new(SEED, lines, REPEATS)),
-            _ => Self::Drawn { kind, next: 0, lines, seen: HashSet::new() },
+            Kind::Integers => Self::Drawn { kind, next: 0, lines, seen: vec![false; lines as usize] },
+            Kind::Logs => Self::Drawn { kind, next: 0, lines, seen: vec![false; LOG_LINES as usize] },
         }
     }
 
     /// Appends the next line with its line end, and says whether it is a repeat; `None` after the last.
     pub(crate) fn write_next(&mut self, out: &mut Vec<u8>) -> Option<Occurrence> {
-        let (kind, index, lines, seen) = match self {
+        let (kind, index, seen) = match self {
             Self::Urls(lines) => return lines.write_next(out),
             Self::Drawn { next, lines, .. } if next == lines => return None,
-            Self::Drawn { kind, next, lines, seen } => {
+            Self::Drawn { kind, next, seen, .. } => {
                 *next += 1;
-                (*kind, *next, *lines, seen)
+                (*kind, *next, seen)
             }
         };
-        let values = if kind == Kind::Integers { lines } else { LOG_LINES };
-        let value = ((u128::from(SplitMix64::at(SEED, index)) * u128::from(values)) >> 64) as u64;
+        let value = ((u128::from(SplitMix64::at(SEED, index)) * seen.len() as u128) >> 64) as u64;
         if kind == Kind::Integers {
             writeln!(out, "{value}").ok()?;
         } else {
             write_log_line(value, out).ok()?;
         }
-        Some(if seen.insert(value) { Occurrence::First } else { Occurrence::Repeat })
+        let repeat = std::mem::replace(&mut seen[value as usize], true);
+        Some(if repeat { Occurrence::Repeat } else { Occurrence::First })
     }
 }
 
@@ -158,13 +164,16 @@ mod tests {
         for (kind, least, most) in
             [(Kind::Urls, 14_000, 14_000), (Kind::Integers, 12_500, 12_800), (Kind::Logs, 4_850, 5_000)]
         {
-            let (mut source, mut line, mut seen) =
-                (Lines::new(kind, 20_000), Vec::new(), BTreeSet::new());
+            let (mut source, mut line, mut seen) = (Lines::new(kind, 20_000), Vec::new(), BTreeSet::new());
             let mut lines = 0;
             while let Some(occurrence) = source.write_next(&mut line) {
                 lines += 1;
                 assert!(!line.contains(&1) && line.ends_with(b"\n"), "{kind:?}");
-                assert_eq!(seen.insert(std::mem::take(&mut line)), occurrence == Occurrence::First, "{kind:?}");
+                assert_eq!(
+                    seen.insert(std::mem::take(&mut line)),
+                    occurrence == Occurrence::First,
+                    "{kind:?}"
+                );
             }
             assert_eq!(lines, 20_000);
             assert!((least..=most).contains(&seen.len()), "{kind:?}: {}", seen.len());

@@ -25,9 +25,16 @@ pub(super) struct Tool {
 /// How a tool is found, and installed if it is missing.
 pub(super) enum Origin {
     Path(&'static str),
-    Crate { name: &'static str, version: &'static str, program: &'static str },
+    Crate {
+        name: &'static str,
+        version: &'static str,
+        program: &'static str,
+    },
     /// A Python package, and the script that uses it.
-    Python { package: &'static str, script: &'static str },
+    Python {
+        package: &'static str,
+        script: &'static str,
+    },
 }
 
 /// Where the result goes.
@@ -108,7 +115,7 @@ pub(super) const TOOLS: [Tool; 8] = [
     },
     Tool {
         name: "`cuniq FILE`",
-        origin: Origin::Crate { name: "cuniq", version: "~1.0", program: "cuniq" },
+        origin: Origin::Crate { name: "cuniq", version: "~2.0", program: "cuniq" },
         arguments: &[],
         source: Source::Argument,
         writes: Writes::Number,
