@@ -1,6 +1,7 @@
 //! Programs that are started and measured: our command, and those of others that do the same work.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -69,6 +70,17 @@ pub(crate) fn of_crate(
     } else {
         Err(format!("not in PATH, and cargo could not install it ({status})"))
     })
+}
+
+/// The version of a program that [`of_crate`] has found: as cargo has noted it, since not every program prints one.
+pub(crate) fn crate_version(name: &str, program: &Path) -> String {
+    let noted = peers().and_then(|root| Ok(fs::read_to_string(root.join(".crates.toml"))?)).unwrap_or_default();
+    let in_peers = peers().is_ok_and(|root| program.starts_with(root));
+    let line = noted.lines().find_map(|line| line.strip_prefix('"')?.strip_prefix(name)?.strip_prefix(' '));
+    match line.and_then(|rest| rest.split(' ').next()).filter(|_| in_peers) {
+        Some(version) => format!("{name} {version}"),
+        None => version(program),
+    }
 }
 
 /// The Python of a virtual environment that has a package; the reason where it is not to be had.

@@ -1,6 +1,6 @@
 //! The other tools for the same job, and where they come from.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
@@ -153,10 +153,11 @@ impl Tool {
     }
 
     /// Its version, as it says itself.
-    pub(super) fn version(&self, program: &std::path::Path) -> String {
+    pub(super) fn version(&self, program: &Path) -> String {
         match self.origin {
             Origin::Python { package, .. } => programs::python_version(program, package),
-            _ => programs::version(program),
+            Origin::Crate { name, .. } => programs::crate_version(name, program),
+            Origin::Path(_) => programs::version(program),
         }
     }
 
