@@ -74,7 +74,8 @@ pub(crate) fn of_crate(
 
 /// The version of a program that [`of_crate`] has found: as cargo has noted it, since not every program prints one.
 pub(crate) fn crate_version(name: &str, program: &Path) -> String {
-    let noted = peers().and_then(|root| Ok(fs::read_to_string(root.join(".crates.toml"))?)).unwrap_or_default();
+    let noted =
+        peers().and_then(|root| Ok(fs::read_to_string(root.join(".crates.toml"))?)).unwrap_or_default();
     let in_peers = peers().is_ok_and(|root| program.starts_with(root));
     let line = noted.lines().find_map(|line| line.strip_prefix('"')?.strip_prefix(name)?.strip_prefix(' '));
     match line.and_then(|rest| rest.split(' ').next()).filter(|_| in_peers) {

@@ -215,11 +215,12 @@ fn order_and_sum(mut output: impl BufRead) -> Result<(Order, u64)> {
 fn print_table(place: &Place, rows: &mut [Row], rounds: usize) -> Result<()> {
     let text = &place.text;
     println!(
-        "{} {}, {} distinct, {:.2} GB; medians of {rounds} runs in turns\n",
+        "{} {}, {} distinct, {:.2} GB; {}\n",
         report::short(text.lines),
         text.kind.heading(),
         text.distinct,
         fs::metadata(&place.path)?.len() as f64 / 1e9,
+        if rounds == 1 { "one run".to_owned() } else { format!("medians of {rounds} runs in turns") },
     );
     println!("| | time | least | memory | output |\n|---|--:|--:|--:|---|");
     let ours = rows[0].median();
