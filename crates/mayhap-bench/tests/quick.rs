@@ -208,7 +208,7 @@ fn dedup_is_timed_against_copying_and_against_other_tools() {
     for (name, output) in [
         ("DuckDB, `SELECT DISTINCT`", "unordered"),
         ("polars, `unique`", "unordered"),
-        ("`hist -u FILE`", "in order"),
+        ("`hist -u FILE`", "in order; quotes lines with a comma"),
         ("`huniq < FILE`", "in order; keeps 64-bit hashes"),
         ("`runiq -f quick FILE`", "in order; keeps 64-bit hashes"),
         ("`cuniq FILE`", "only the number"),

@@ -92,13 +92,14 @@ impl Lines {
     }
 }
 
-/// A line without a time stamp, since with one hardly any two lines of a log are equal.
+/// A line without a time stamp, since with one hardly any two lines of a log are equal; and without a comma, which `hist -u`
+/// quotes.
 fn write_log_line(value: u64, out: &mut Vec<u8>) -> io::Result<()> {
     const LEVELS: [&str; 4] = ["INFO ", "INFO ", "WARN ", "ERROR"];
     const SERVICES: [&str; 6] = ["checkout", "search", "accounts", "mail", "images", "gateway"];
     const EVENTS: [&str; 5] = [
         "request served from cache",
-        "upstream answered late, retrying",
+        "upstream answered late",
         "connection closed by peer",
         "session token renewed",
         "job finished",

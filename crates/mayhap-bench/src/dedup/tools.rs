@@ -92,7 +92,8 @@ pub(super) const TOOLS: [Tool; 8] = [
         arguments: &["-u"],
         source: Source::Argument,
         writes: Writes::Lines,
-        note: "",
+        // Seen in 0.1.8: it writes CSV, and ends with an error at a line that is not UTF-8.
+        note: "quotes lines with a comma",
         times: None,
     },
     Tool {
