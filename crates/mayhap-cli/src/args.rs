@@ -61,6 +61,7 @@ pub(crate) enum Command {
     Families(cmd::families::Args),
     Sort(cmd::sort::Args),
     Explain(cmd::explain::Args),
+    Hash(cmd::hash::Args),
     Demo(cmd::demo::Args),
     Completions(cmd::completions::Args),
     Man(cmd::man::Args),

@@ -51,8 +51,8 @@ pub use data::{Absent, Data, Drawn, Keys, Texts, UnknownData};
 pub use experiment::{Candidate, Impossible, Run, Runs, Task, run};
 pub use finding::Finding;
 pub use hashes::{
-    HASH_FUNCTIONS, HASHED_KEYS, HashFunction, HashRun, HashedKeys, TIMED_BYTES, murmur3_x86_32, run_hash,
-    time_hash,
+    HASH_FUNCTIONS, HASHED_KEYS, HashFunction, HashRun, HashedKeys, TIMED_BYTES, hash_functions,
+    murmur3_x86_32, run_hash, time_hash,
 };
 pub use keys::{ABSENT, KeyKind, URL_MIN, UnknownKeyKind, write_url};
 pub use lines::{Occurrence, UrlLines};
