@@ -58,7 +58,7 @@ impl HashFunction {
     }
 
     const fn bytes(name: &'static str, bits: u32, hash: fn(&[u8]) -> Vec<u8>) -> Self {
-        Self { name, bits, hash: Hash::Bytes(hash), written: Written::LowestFirst }
+        Self { name, bits, hash: Hash::Bytes(hash), written: LowestFirst }
     }
 
     /// The digest of a key: the hash itself if it has 128 bits, else what becomes of it.
