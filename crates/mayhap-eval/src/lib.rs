@@ -25,6 +25,7 @@
 //! assert!(low < 0.0101 && 0.0101 < high);
 //! ```
 
+mod admitted;
 mod baseline;
 mod chart;
 mod classic;
@@ -41,6 +42,7 @@ mod statistics;
 mod stream;
 mod zipf;
 
+pub use admitted::{Admitted, admitted_by_a_java_class, admitted_by_guava};
 pub use baseline::{BITMAP_BITS_PER_KEY, Baseline, baselines, with_bloom};
 pub use chart::{Axis, Chart, NoChart, Scale, Series, Style};
 pub use classic::{
