@@ -61,6 +61,7 @@ pub(crate) enum Command {
     Families(cmd::families::Args),
     Sort(cmd::sort::Args),
     Explain(cmd::explain::Args),
+    Hash(cmd::hash::Args),
     Demo(cmd::demo::Args),
     Completions(cmd::completions::Args),
     Man(cmd::man::Args),
@@ -203,7 +204,7 @@ pub(crate) struct KeyArgs {
     /// A JSON value is its text, so that 1 is "1": for lists of plain ids
     #[arg(long, requires = "json_key")]
     pub(crate) json_raw: bool,
-    /// Drop white space around the key
+    /// Drop white space around the key, that of Chinese texts (U+3000) too
     #[arg(long)]
     pub(crate) trim: bool,
     /// Letters A to Z are a to z

@@ -126,6 +126,19 @@ impl Keys<'_> {
     }
 }
 
+/// Without white space at its ends: that of ASCII, and the ideographic space of Chinese and Japanese texts.
+fn trimmed(text: &[u8]) -> &[u8] {
+    const IDEOGRAPHIC: &[u8] = "\u{3000}".as_bytes();
+    let mut text = text.trim_ascii();
+    while let Some(rest) = text.strip_prefix(IDEOGRAPHIC) {
+        text = rest.trim_ascii_start();
+    }
+    while let Some(rest) = text.strip_suffix(IDEOGRAPHIC) {
+        text = rest.trim_ascii_end();
+    }
+    text
+}
+
 impl Selector {
     /// Whether a record can be wrong, so that its number is needed for the message.
     pub(crate) fn can_fail(&self) -> bool {
@@ -167,7 +180,7 @@ impl Selector {
             return self.json_key(field, text, scratch);
         }
         if self.kind == Kind::Bytes && !self.ignore_case {
-            return Ok(Some(if self.trim { text.trim_ascii() } else { text }));
+            return Ok(Some(if self.trim { trimmed(text) } else { text }));
         }
         self.convert(text, scratch)
     }
@@ -200,7 +213,7 @@ impl Selector {
     }
 
     fn convert<'a>(&self, text: &[u8], scratch: &mut Vec<u8>) -> Result<Option<&'a [u8]>> {
-        let text = if self.trim { text.trim_ascii() } else { text };
+        let text = if self.trim { trimmed(text) } else { text };
         scratch.clear();
         scratch
             .try_reserve(text.len())
@@ -584,6 +597,9 @@ mod tests {
         let selector = Selector { trim: true, ..Selector::default() };
         assert_eq!(key(&selector, "   "), Ok(b"".into()));
         assert_eq!(key(&selector, "\t x y\n "), Ok(b"x y".into()));
+        // The blank of Chinese texts, at both ends and not within.
+        assert_eq!(key(&selector, "\u{3000} 北\u{3000}京\u{3000}\t"), Ok("北\u{3000}京".into()));
+        assert_eq!(key(&selector, "\u{3000}\u{3000}"), Ok(b"".into()));
     }
 
     #[test]

@@ -75,6 +75,7 @@ pub fn run() -> ExitCode {
         Command::Families(args) => cmd::families::run(&args),
         Command::Sort(args) => cmd::sort::run(&args, &common),
         Command::Explain(args) => cmd::explain::run(&args, &common),
+        Command::Hash(args) => cmd::hash::run(&args),
         Command::Demo(args) => cmd::demo::run(&args),
         Command::Completions(args) => cmd::completions::run(&args),
         Command::Man(args) => cmd::man::run(&args),

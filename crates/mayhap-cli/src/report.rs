@@ -11,6 +11,7 @@ use mayhap::family::Guarantee;
 use mayhap::{AnyFilter, Layout};
 use mayhap_store::Checked;
 use mayhap_store::fault::{Stream, was_closed};
+use unicode_width::UnicodeWidthStr;
 
 /// `12345678` as `12,345,678`.
 pub(crate) fn grouped(number: u64) -> String {
@@ -258,8 +259,8 @@ pub(crate) fn print_table(head: &[&str], rows: &[Vec<String>], left: &[usize]) -
     let rows: Vec<Vec<Cow<'_, str>>> =
         rows.iter().map(|row| row.iter().map(|cell| printed(cell)).collect()).collect();
     let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain([head[column].chars().count()]).max().unwrap_or(0)
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width());
+        cells.chain([head[column].width()]).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let mut out = stdout();
@@ -271,10 +272,12 @@ pub(crate) fn print_table(head: &[&str], rows: &[Vec<String>], left: &[usize]) -
             if column > 0 {
                 line.push_str("  ");
             }
+            // Chinese characters take two columns each.
+            let blank = " ".repeat(width - cell.width());
             if column == 0 || left.contains(&column) {
-                line.push_str(&format!("{cell:<width$}"));
+                line.extend([cell, &*blank]);
             } else {
-                line.push_str(&format!("{cell:>width$}"));
+                line.extend([&*blank, cell]);
             }
         }
         writeln!(out, "{}", line.trim_end())?;

@@ -3,7 +3,8 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use mayhap::filters::bitmap;
 use mayhap::registry::FAMILIES;
 use mayhap::{Family, Layout, Plan, Spec, SpecError, math};
 use mayhap_eval::{Axis, BITMAP_BITS_PER_KEY, Chart, Scale, Series};
@@ -36,9 +37,12 @@ pub(crate) struct Args {
     /// Only these families, such as bloom,cuckoo [default: all, and what people take without a filter]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = super::build::family_name)]
     family: Vec<&'static Family>,
-    /// So many others are known, for the family universe
+    /// There are only so many different keys, in the set or not: for the bound, and for the family universe
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_hyphen_values = true)]
     universe: Option<u64>,
+    /// The keys are integers below this one: as --universe, and the family bitmap is shown
+    #[arg(long, value_name = "N", value_parser = numbers::count, allow_hyphen_values = true, conflicts_with = "universe")]
+    integers: Option<u64>,
     /// Keys of so many bytes, for the size of a hash set of the keys themselves
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(0..=1 << 30), default_value = "50")]
     key_bytes: u64,
@@ -68,19 +72,37 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     if let Some(probes) = args.probes {
         spec = spec.with_probes(probes);
     }
-    if let Some(others) = args.universe {
-        spec = spec.with_others(others);
-    }
     // What is wrong or missing is said once, by the family that uses all four numbers.
     let sized = spec.bloom()?;
+    let universe = args.universe.or(args.integers);
+    if let Some(all) = universe {
+        ensure!(
+            sized.capacity <= all,
+            "{} keys do not fit in a universe of {all}; --universe and --integers count the keys of the set, too",
+            sized.capacity
+        );
+        spec = spec.with_others(all - sized.capacity);
+    }
     // The other families answer for the same number of keys, unless the memory was given: then each
     // says how many fit.
     if args.capacity.is_none() && args.bits.is_none() && args.size.is_none() {
         spec = spec.with_capacity(sized.capacity);
     }
-    let chosen = |family: &&Family| args.family.is_empty() || args.family.contains(family);
-    let plans: Vec<Row> =
-        FAMILIES.iter().copied().filter(chosen).flat_map(|family| rows(family, &spec)).collect();
+    let is_bitmap = |family: &Family| *family == bitmap::FAMILY;
+    let chosen = |family: &&Family| match args.family.is_empty() {
+        // Its bits are those of all integers up to the largest one, which only --integers tells.
+        true => args.integers.is_some() || !is_bitmap(family),
+        false => args.family.contains(family),
+    };
+    let planned = |family: &'static Family| match args.integers.filter(|_| is_bitmap(family)) {
+        Some(below) => {
+            let mut rows = rows(family, &spec.with_capacity(below));
+            rows.iter_mut().for_each(|row| row.plan.capacity = sized.capacity);
+            rows
+        }
+        None => rows(family, &spec),
+    };
+    let plans: Vec<Row> = FAMILIES.iter().copied().filter(chosen).flat_map(planned).collect();
     // A family that is asked for by name says why it has no row; in a list of all it is left out.
     for family in &args.family {
         if plans.iter().all(|row| row.family != *family) {
@@ -88,6 +110,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         }
     }
     let baselines = baselines(sized.capacity, args.key_bytes);
+    let bloom_bytes = sized.bits as f64 / 8.0;
     let is_picture_printed = args.plot.as_deref().is_some_and(is_stdout);
     if let Some(path) = &args.plot {
         write_picture(path, &plot(sized.capacity)?, args.force)?;
@@ -99,11 +122,17 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             .iter()
             .map(|row| {
                 let bits_per_key = 8.0 * row.bytes as f64 / sized.capacity as f64;
-                json!({ "name": row.name, "bytes": row.bytes, "bits_per_key": bits_per_key, "fpr": row.fpr })
+                json!({
+                    "name": row.name, "bytes": row.bytes, "bits_per_key": bits_per_key, "fpr": row.fpr,
+                    "times_bloom": row.bytes as f64 / bloom_bytes,
+                })
             })
             .collect();
+        let finite_bound = universe.map(|all| {
+            json!({ "bits": math::lower_bound_bits_finite(all, sized.capacity, sized.fpr_asked), "universe": all })
+        });
         let value = json!({
-            "families": families, "baselines": baselines,
+            "families": families, "finite_bound": finite_bound, "baselines": baselines,
             "some_collision": math::some_collision(sized.bits, sized.capacity),
         });
         match is_picture_printed {
@@ -118,10 +147,11 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let bytes = sized.bits.div_ceil(8);
     writeln!(
         report::stdout(),
-        "keys  {}\nrate  {}\nbound {} bits per key: no filter can be smaller\nsize  {} bits of bloom: {} or {}",
+        "keys  {}\nrate  {}\nbound {} bits per key: no filter can be smaller\n{}size  {} bits of bloom: {} or {}",
         report::grouped(sized.capacity),
         report::rate(sized.fpr_asked),
         report::short(math::lower_bound_bits(1.0, sized.fpr_asked)),
+        universe.map_or(String::new(), |all| finite_bound(all, sized.capacity, sized.fpr_asked)),
         report::grouped(sized.bits),
         report::decimal_bytes(bytes),
         report::bytes(bytes),
@@ -147,11 +177,20 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         .map(|row| {
             let per_key = 8.0 * row.bytes as f64 / sized.capacity as f64;
             let error = if row.fpr < 1e-12 { "none".into() } else { report::percent(row.fpr) };
-            vec![row.name.to_string(), report::short(per_key), report::bytes(row.bytes), error]
+            let times = format!("{}x", report::short(row.bytes as f64 / bloom_bytes));
+            vec![row.name.to_string(), report::short(per_key), report::bytes(row.bytes), error, times]
         })
         .collect();
-    report::print_table(&["structure", "bits/key", "bytes", "error"], &rows, &[])?;
+    report::print_table(&["structure", "bits/key", "bytes", "error", "of bloom"], &rows, &[])?;
     Ok(YES)
+}
+
+/// The bound where there are only so many different keys.
+fn finite_bound(all: u64, keys: u64, fpr: f64) -> String {
+    let bits = math::lower_bound_bits_finite(all, keys, fpr);
+    let whole = if bits < 1000.0 { report::short(bits) } else { report::grouped(bits.ceil() as u64) };
+    let per_key = report::short(bits / keys as f64);
+    format!("      {whole} bits in all, {per_key} per key, if there are only {} keys\n", report::grouped(all))
 }
 
 /// What people take before they know filters.
@@ -168,6 +207,7 @@ fn baselines(keys: u64, key_bytes: u64) -> Vec<Baseline> {
     let digests = |bits: u32| math::hash_set_bytes(keys, u64::from(bits / 8));
     let bitmap = keys.saturating_mul(BITMAP_BITS_PER_KEY);
     vec![
+        Baseline { name: DATABASE, bytes: database_bytes(keys, key_bytes), fpr: 0.0 },
         Baseline {
             name: "hash set of keys",
             bytes: math::hash_set_bytes(keys, STRING).saturating_add(keys.saturating_mul(key_bytes)),
@@ -189,12 +229,29 @@ fn baselines(keys: u64, key_bytes: u64) -> Vec<Baseline> {
             bytes: keys.saturating_mul(16),
             fpr: math::hash_width_floor(keys as f64, 64),
         },
+        Baseline { name: IDS, bytes: ids_bytes(keys), fpr: 0.0 },
         Baseline {
             name: "bitmap, one hash, 5 bits a key",
             bytes: bitmap.div_ceil(8),
             fpr: math::one_hash_bitmap_fpr(bitmap, keys as f64),
         },
     ]
+}
+
+/// The first step of the ladder.
+pub(super) const DATABASE: &str = "database table with an index";
+
+/// What it takes: each key stands in the table and in the index, with 9 bytes of both. SQLite 3 takes 118 bytes for a text of
+/// 50, the index made last.
+pub(super) fn database_bytes(keys: u64, key_bytes: u64) -> u64 {
+    keys.saturating_mul(2).saturating_mul(key_bytes.saturating_add(9))
+}
+
+/// For keys that have a number already.
+pub(super) const IDS: &str = "list of 4-byte ids";
+
+pub(super) fn ids_bytes(keys: u64) -> u64 {
+    keys.saturating_mul(4)
 }
 
 /// Bits per key against the rate, for so many keys.

@@ -2,6 +2,7 @@
 
 mod classic;
 
+use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -10,13 +11,14 @@ use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::{Family, Hashing, Layout, Spec, math};
 use mayhap_eval::{
-    Absent, Baseline, Candidate, Data, HASH_FUNCTIONS, HASHED_KEYS, Impossible, NoChart, PAPERS, Paper, Runs,
-    SplitMix64, TIMED_BYTES, Task, baselines,
+    Absent, Baseline, Candidate, Data, Drawn, HASH_FUNCTIONS, HASHED_KEYS, Impossible, NoChart, PAPERS,
+    Paper, Runs, SplitMix64, TIMED_BYTES, Task, Texts, baselines,
 };
 use serde_json::{Value, json};
 
-use crate::args::Common;
+use crate::args::{Common, KeyArgs};
 use crate::cmd::build::family_name;
+use crate::input::Buffer;
 use crate::output::{is_stdout, must_take_picture, write_picture};
 use crate::{YES, numbers, report};
 
@@ -27,16 +29,16 @@ use crate::{YES, numbers, report};
 /// are drawn from the same distribution, and those that are in are dropped by an exact set.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  mayhap eval --family all --data uniform,gaussian,exponential -n 1M -p 1%\n  mayhap eval --family bloom,blocked --data zipf:1.1,url --repeat 5\n  mayhap eval -n 1M --plot plots\n  mayhap eval --hashes -n 1M\n  mayhap eval --suite classic\n  mayhap eval --suite papers --only BLM-1,CKO-2\n\nData: uniform[:BOUND] (2^31), gaussian[:SCALE] (1e8; the mean is 8 scales), exponential[:SCALE] (1e8),\nzipf[:EXPONENT] (1; of four times as many integers as keys), sequential, uuid, url"
+    after_help = "Examples:\n  mayhap eval --family all --data uniform,gaussian,exponential -n 1M -p 1%\n  mayhap eval --family bloom,blocked --data zipf:1.1,url --repeat 5\n  mayhap eval -n 1M --plot plots\n  mayhap eval --hashes -n 1M\n  mayhap eval --suite classic\n  mayhap eval --suite papers --only BLM-1,CKO-2\n\nData: uniform[:BOUND] (2^31), gaussian[:SCALE] (1e8; the mean is 8 scales), exponential[:SCALE] (1e8),\nzipf[:EXPONENT] (1; of four times as many integers as keys), sequential, uuid, url,\nfile:PATH (records of your own, each taken once: half of them, or -n, are in; the others are the absent keys)"
 )]
 pub(crate) struct Args {
     /// Families, by name; all of them without it
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = family, default_value = "all", conflicts_with_all = ["suite", "hashes"])]
     family: Vec<FamilyChoice>,
-    /// Where keys come from
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = data, default_value = "uniform", conflicts_with_all = ["suite", "hashes"])]
-    data: Vec<Data>,
-    /// Number of keys [default: 1M; 10M in --suite classic]
+    /// Where keys come from; file:PATH for the records of a file
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = source, default_value = "uniform", conflicts_with_all = ["suite", "hashes"])]
+    data: Vec<Source>,
+    /// Number of keys [default: 1M; 10M in --suite classic; half of the different records of a file]
     #[arg(short = 'n', long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
     capacity: Option<u64>,
     /// False-positive rate
@@ -45,7 +47,8 @@ pub(crate) struct Args {
     /// Do everything so often, with other keys: rates are those of all together, times are medians
     #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u64).range(1..=1000), default_value = "1", conflicts_with_all = ["suite", "hashes"])]
     repeat: u64,
-    /// Ask for so many absent keys [default: enough for 10,000 false positives, up to 10M]
+    /// Ask for so many absent keys [default: enough for 10,000 false positives, up to 10M, or
+    /// those that a file has]
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_hyphen_values = true, conflicts_with = "suite")]
     questions: Option<u64>,
     /// Absent keys: from the same distribution, or odd numbers where even ones are in
@@ -93,8 +96,31 @@ fn family(name: &str) -> Result<FamilyChoice, String> {
     if name == "all" { Ok(FamilyChoice::All) } else { family_name(name).map(FamilyChoice::One) }
 }
 
-fn data(text: &str) -> Result<Data, mayhap_eval::UnknownData> {
-    text.parse()
+/// Where keys come from.
+#[derive(Clone, Debug, PartialEq)]
+enum Source {
+    Drawn(Data),
+    File(PathBuf),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Drawn(data) => data.fmt(f),
+            Self::File(path) => f.pad(&format!("file:{}", path.display())),
+        }
+    }
+}
+
+fn source(text: &str) -> Result<Source, String> {
+    match text.strip_prefix("file:") {
+        Some("") => Err("behind file: there must be the name of a file, such as file:keys.txt".into()),
+        Some(path) => Ok(Source::File(path.into())),
+        None => text
+            .parse()
+            .map(Source::Drawn)
+            .map_err(|why: mayhap_eval::UnknownData| format!("{why}; file:PATH has keys of your own")),
+    }
 }
 
 fn paper(name: &str) -> Result<&'static Paper, String> {
@@ -155,16 +181,79 @@ impl Args {
     }
 }
 
+/// The keys of one experiment: how many of them, and those of a file.
+struct Sized<'a> {
+    source: &'a Source,
+    keys: u64,
+    questions: u64,
+    texts: Texts,
+}
+
+impl<'a> Sized<'a> {
+    fn new(source: &'a Source, args: &Args, common: &Common) -> Result<Self> {
+        let (keys, questions) = (args.keys(DEFAULT_KEYS)?, args.questions()?);
+        let Source::File(path) = source else {
+            return Ok(Self { source, keys, questions, texts: Texts::default() });
+        };
+        let texts = read(path, common)?;
+        let different = texts.len() as u64;
+        let keys = args.capacity.unwrap_or(different.div_ceil(2));
+        ensure!(
+            keys > 0 && keys < different,
+            "{source} has {different} different records, and {keys} of them as keys leave none to ask for; give {}",
+            if different < 2 { "a file with more of them" } else { "a smaller -n, or none for half of them" }
+        );
+        Ok(Self { source, keys, questions: questions.min(different - keys), texts })
+    }
+
+    fn draw(&self, seed: u64, absent: Absent) -> Drawn {
+        match self.source {
+            Source::Drawn(data) => data.draw(seed, self.keys, self.questions, absent),
+            Source::File(_) => Drawn::split(&self.texts, self.keys, self.questions, seed),
+        }
+    }
+
+    /// What drawing takes at the most, in bytes.
+    fn drawing_bytes(&self) -> u64 {
+        match self.source {
+            Source::Drawn(data) => data.drawing_bytes(self.keys, self.questions),
+            // The chosen texts, their ends and the order, in memory that doubles.
+            Source::File(_) => 2 * (self.texts.bytes() + 16 * self.texts.len() as u64),
+        }
+    }
+}
+
+/// The records of a file, each once.
+fn read(path: &Path, common: &Common) -> Result<Texts> {
+    let keys = KeyArgs::default();
+    let inputs = keys.inputs(&[path.to_path_buf()]);
+    let progress = common.progress("reading", &inputs);
+    let (mut chunks, mut buffer, mut texts) = (inputs.chunks(), Buffer::default(), Texts::default());
+    while let Some(chunk) = chunks.next(buffer)? {
+        progress.advance(chunk.bytes.len());
+        chunk.records().for_each(|record| texts.push(|out| out.extend_from_slice(record)));
+        ensure!(
+            texts.len() as u64 <= 2 * MOST,
+            "{}: an experiment holds all keys, and the limit is {} records; give a part of them",
+            path.display(),
+            2 * MOST
+        );
+        buffer = chunk.bytes;
+    }
+    Ok(texts.distinct())
+}
+
 /// One candidate with one kind of data.
 struct Row {
     candidate: Candidate,
-    data: Data,
+    data: Source,
+    keys: u64,
     outcome: Result<Runs, Impossible>,
 }
 
 fn families(args: &Args, common: &Common) -> Result<u8> {
-    let (keys, questions) = (args.keys(DEFAULT_KEYS)?, args.questions()?);
-    let draws_zipf = args.data.iter().any(|data| matches!(data, Data::Zipf { .. }));
+    let keys = args.keys(DEFAULT_KEYS)?;
+    let draws_zipf = args.data.iter().any(|data| matches!(data, Source::Drawn(Data::Zipf { .. })));
     ensure!(
         !draws_zipf || keys <= MOST_ZIPF,
         "-n {keys} was asked for; zipf draws from four times as many integers, which are held, and the limit is {MOST_ZIPF}"
@@ -181,36 +270,41 @@ fn families(args: &Args, common: &Common) -> Result<u8> {
         }
     }
     let with_baselines = args.family.iter().any(|choice| matches!(choice, FamilyChoice::All));
-    let candidates: Vec<Candidate> = args
-        .family
-        .iter()
-        .flat_map(|choice| match choice {
-            FamilyChoice::All => FAMILIES.to_vec(),
-            FamilyChoice::One(family) => vec![*family],
-        })
-        .flat_map(|family| Candidate::all(family, keys, args.fpr))
-        .collect();
-    let drawing = args.data.iter().map(|data| data.drawing_bytes(keys, questions)).max().unwrap_or(0);
-    let working =
-        candidates.iter().map(|candidate| working_bytes(candidate, keys, args.fpr)).max().unwrap_or(0);
-    let ladder = if with_baselines { keys.saturating_mul(LADDER_BYTES) } else { 0 };
-    must_be_granted(drawing.saturating_add(working.max(ladder)), keys)?;
+    let sized: Vec<Sized<'_>> =
+        args.data.iter().map(|data| Sized::new(data, args, common)).collect::<Result<_>>()?;
+    let candidates = |keys: u64| -> Vec<Candidate> {
+        args.family
+            .iter()
+            .flat_map(|choice| match choice {
+                FamilyChoice::All => FAMILIES.to_vec(),
+                FamilyChoice::One(family) => vec![*family],
+            })
+            .flat_map(|family| Candidate::all(family, keys, args.fpr))
+            .collect()
+    };
+    for data in &sized {
+        let working =
+            candidates(data.keys).iter().map(|candidate| working_bytes(candidate, data.keys, args.fpr)).max();
+        let ladder = if with_baselines { data.keys.saturating_mul(LADDER_BYTES) } else { 0 };
+        must_be_granted(data.drawing_bytes().saturating_add(working.unwrap_or(0).max(ladder)), data.keys)?;
+    }
     let absent = match args.absent {
         AbsentChoice::Same => Absent::Same,
         AbsentChoice::Disjoint => Absent::Disjoint,
     };
     // Inserted once, and asked for once.
-    let one = 2 * keys + questions;
-    let steps = args.data.len() as u64 * args.repeat * candidates.len() as u64;
-    let progress = common.progress_of_keys("measuring", one * steps);
+    let one = |data: &Sized<'_>| 2 * data.keys + data.questions;
+    let all = sized.iter().map(|data| one(data) * args.repeat * candidates(data.keys).len() as u64).sum();
+    let progress = common.progress_of_keys("measuring", all);
     let (mut rows, mut ladders) = (Vec::new(), Vec::new());
-    for &data in &args.data {
+    for data in &sized {
+        let (keys, candidates) = (data.keys, candidates(data.keys));
         let mut outcomes: Vec<Result<Vec<_>, Impossible>> =
             candidates.iter().map(|_| Ok(Vec::new())).collect();
         for repeat in 0..args.repeat {
             let seed = if repeat == 0 { args.seed } else { SplitMix64::at(args.seed, repeat) };
-            let drawn = data.draw(seed, keys, questions, absent);
-            let task = Task { data, keys, fpr: args.fpr, seed };
+            let drawn = data.draw(seed, absent);
+            let task = Task { keys, fpr: args.fpr, seed };
             for (&candidate, outcome) in candidates.iter().zip(&mut outcomes) {
                 if let Ok(runs) = outcome {
                     match mayhap_eval::run(candidate, &task, &drawn) {
@@ -218,27 +312,31 @@ fn families(args: &Args, common: &Common) -> Result<u8> {
                         Err(why) => *outcome = Err(why),
                     }
                 }
-                progress.advance(one as usize);
+                progress.advance(one(data) as usize);
             }
             if with_baselines && repeat == 0 {
-                ladders.push((data, drawn.distinct, baselines(&drawn, Hashing::Xxh3 { seed })?));
+                ladders.push((
+                    data.source.clone(),
+                    drawn.distinct,
+                    baselines(&drawn, Hashing::Xxh3 { seed })?,
+                ));
             }
         }
         rows.extend(candidates.iter().zip(outcomes).map(|(&candidate, outcome)| {
             let outcome = outcome.map(|runs| Runs::new(runs).expect("at least one repeat"));
-            Row { candidate, data, outcome }
+            Row { candidate, data: data.source.clone(), keys, outcome }
         }));
     }
     drop(progress);
     if args.json {
-        let runs: Vec<Value> = rows.iter().map(|row| as_json(row, args, keys)).collect();
+        let runs: Vec<Value> = rows.iter().map(|row| as_json(row, args)).collect();
         let ladders: Vec<Value> = ladders
             .iter()
-            .flat_map(|(data, distinct, rows)| rows.iter().map(|row| baseline_json(*data, *distinct, row)))
+            .flat_map(|(data, distinct, rows)| rows.iter().map(|row| baseline_json(data, *distinct, row)))
             .collect();
         report::print_json(&json!({ "runs": runs, "baselines": ladders }))?;
     } else {
-        print(args, &rows, &ladders, keys, questions)?;
+        print(args, &rows, &ladders, &sized)?;
     }
     if let Some(folder) = &args.plot {
         plots(folder, keys, args, common)?;
@@ -280,18 +378,31 @@ fn must_be_granted(bytes: u64, keys: u64) -> Result<()> {
 fn print(
     args: &Args,
     rows: &[Row],
-    ladders: &[(Data, u64, Vec<Baseline>)],
-    keys: u64,
-    questions: u64,
+    ladders: &[(Source, u64, Vec<Baseline>)],
+    sized: &[Sized<'_>],
 ) -> Result<()> {
-    writeln!(
-        report::stdout(),
-        "{} keys at {}, {} absent keys asked, seed {}\n",
-        report::grouped(keys),
-        report::rate(args.fpr),
-        report::grouped(questions),
-        args.seed
-    )?;
+    let mut lines: Vec<String> = Vec::new();
+    for data in sized {
+        let of_file = match data.source {
+            Source::Drawn(_) => String::new(),
+            Source::File(_) => {
+                format!("{}, {} different records: ", data.source, report::grouped(data.texts.len() as u64))
+            }
+        };
+        let line = format!(
+            "{of_file}{} keys at {}, {} absent keys asked, seed {}",
+            report::grouped(data.keys),
+            report::rate(args.fpr),
+            report::grouped(data.questions),
+            args.seed
+        );
+        // What is drawn is as many keys of each kind, and needs one line.
+        if !lines.contains(&line) {
+            writeln!(report::stdout(), "{}", report::printed(&line))?;
+            lines.push(line);
+        }
+    }
+    writeln!(report::stdout())?;
     let head = [
         "family",
         "data",
@@ -322,7 +433,7 @@ fn print(
             Some(vec![
                 report::family(row.candidate.family.name, row.candidate.layout),
                 row.data.to_string(),
-                report::percent(runs.distinct() / keys as f64),
+                report::percent(runs.distinct() / row.keys as f64),
                 report::short(runs.bits_per_key()),
                 if exact { "–".into() } else { format!("{:.3}x", overhead(runs, args)) },
                 if exact { "exact".into() } else { report::short(runs.fpr_predicted()) },
@@ -384,8 +495,8 @@ fn overhead(runs: &Runs, args: &Args) -> f64 {
     runs.bits_per_key() / math::lower_bound_bits(1.0, args.fpr)
 }
 
-fn as_json(row: &Row, args: &Args, keys: u64) -> Value {
-    let Row { candidate: Candidate { family, layout }, data, outcome } = row;
+fn as_json(row: &Row, args: &Args) -> Value {
+    let Row { candidate: Candidate { family, layout }, data, keys, outcome } = row;
     let runs = outcome.as_ref().ok();
     let number = |value: fn(&Runs) -> f64| runs.map(value);
     json!({
@@ -415,7 +526,7 @@ fn as_json(row: &Row, args: &Args, keys: u64) -> Value {
     })
 }
 
-fn baseline_json(data: Data, distinct: u64, row: &Baseline) -> Value {
+fn baseline_json(data: &Source, distinct: u64, row: &Baseline) -> Value {
     json!({
         "name": row.name,
         "data": data.to_string(),

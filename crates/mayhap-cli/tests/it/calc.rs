@@ -193,12 +193,44 @@ fn the_ladder_stands_beside_the_filters() {
     let sizes = ["160", "128", "64"].map(|bits| row(&format!("hash set of {bits}-bit digests")).0);
     assert!(sizes.is_sorted_by(|larger, smaller| larger > smaller), "{sizes:?}");
     let report = folder.mayhap("calc --json -n 100M -p 1%").run().ends(0).json();
-    let half_full = &report["baselines"][4];
-    assert_eq!(
-        (&half_full["bytes"], &half_full["name"]),
-        (&1_600_000_000u64.into(), &"half-full table of 64-bit digests".into())
-    );
+    let row = |name: &str| {
+        let rows = report["baselines"].as_array().expect("a list");
+        rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("{name}: {rows:?}")).clone()
+    };
+    let half_full = row("half-full table of 64-bit digests");
+    assert_eq!(half_full["bytes"], 1_600_000_000u64);
+    // At 1% a filter takes a thirteenth of it.
+    assert!((half_full["times_bloom"].as_f64().unwrap() - 13.354).abs() < 1e-3, "{half_full}");
+    assert_eq!(row("database table with an index")["bytes"], 11_800_000_000u64);
+    assert_eq!(row("list of 4-byte ids")["bits_per_key"], 32.0);
     folder.mayhap("calc -n 20M -p 1%").run().ends(0).shows("18.13%");
+}
+
+/// Where there are only so many keys, less is enough; and only a set of integers below a bound can be a bitmap.
+#[test]
+fn a_finite_universe_has_a_lower_bound_and_integers_have_a_bitmap() {
+    let folder = Folder::new();
+    let bound = "      27.48 bits in all, 2.748 per key, if there are only 100 keys\n";
+    folder.mayhap("calc -n 10 -p 10% --universe 100").run().ends(0).shows(bound);
+    folder
+        .mayhap("calc -n 1M -p 1% --universe 4294967296")
+        .run()
+        .ends(0)
+        .shows("      6,627,354 bits in all, 6.627 per");
+    let report = folder.mayhap("calc --json -n 100 -p 1% --integers 1000").run().ends(0).json();
+    assert!((report["finite_bound"]["bits"].as_f64().unwrap() - 422.467_554).abs() < 1e-4, "{report}");
+    assert_eq!(report["finite_bound"]["universe"], 1000);
+    let bitmap = |arguments: &str| families(arguments).into_iter().find(|row| row["family"] == "bitmap");
+    let row = bitmap("-n 100 -p 1% --integers 1000").expect("a bitmap");
+    assert_eq!(
+        (&row["bits"], &row["bits_per_key"], &row["capacity"]),
+        (&1000.into(), &10.0.into(), &100.into())
+    );
+    assert_eq!(bitmap("-n 100 -p 1%"), None, "of nobody knows which integers");
+    assert_eq!(bitmap("-n 100 -p 1% --universe 1000"), None);
+    assert_eq!(bitmap("-n 100 -p 1% --family bitmap").expect("it was named")["bits"], 100);
+    let refused = folder.mayhap("calc -n 100 -p 1% --integers 99").run().ends(2).prints("");
+    refused.says("100 keys do not fit in a universe of 99");
 }
 
 #[test]
@@ -260,7 +292,12 @@ fn what_is_built_is_what_was_calculated() {
         let others: String =
             numbers(11 * n).lines().skip(n as usize).map(|line| format!("{line}\n")).collect();
         folder.write("others", &others);
-        for row in &families(&format!("-n {n} -p {p} --universe {}", 10 * n)) {
+        for row in &[
+            families(&format!("-n {n} -p {p} --universe {}", 11 * n)),
+            families(&format!("-n {n} -p {p} --family bitmap")),
+        ]
+        .concat()
+        {
             let (family, layout) = (row["family"].as_str().unwrap(), row["layout"].as_str());
             let chosen = layout.map_or(String::new(), |layout| format!("--layout {layout}"));
             let planned = row["bits"].as_f64().unwrap();

@@ -29,6 +29,7 @@ mod foreign;
 mod formats;
 mod formats_built;
 mod formats_refused;
+mod hash;
 mod help;
 mod in_use;
 mod info;
