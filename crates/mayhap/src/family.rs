@@ -16,7 +16,8 @@ use crate::paths::Paths;
 use crate::shards::DigestShards;
 use crate::spec::{CountingRule, Layout, Plan, Spec};
 use crate::traits::{
-    Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract,
+    Associate, Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert,
+    Subtract,
 };
 use crate::wire::{Encoded, Frame, KEY_RULES, Summing, Verify, Writer};
 
@@ -127,6 +128,14 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
     }
     /// Can keys be inserted into one of its sets?
     fn as_label_mut(&mut self) -> Option<&mut dyn Label> {
+        None
+    }
+    /// Does it tell which of two sets a key is in, or that it is in both?
+    fn as_associate(&self) -> Option<&dyn Associate> {
+        None
+    }
+    /// Can its two sets be named?
+    fn as_associate_mut(&mut self) -> Option<&mut dyn Associate> {
         None
     }
     /// Is there a union?
