@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result, anyhow};
 use mayhap::bits::OutOfMemory;
 use mayhap::family::Guarantee;
-use mayhap::family::Make;
+use mayhap::family::{Make, MakeOfTwo};
 use mayhap::interop::{Format, HashRule, Making};
 use mayhap::registry::FAMILIES;
 use mayhap::spec::{DEFAULT_FPR, EXPANDING_CAPACITY};
@@ -43,7 +43,7 @@ use crate::spelling::warn_of_loss;
 /// afterwards by `mayhap fold`, without its keys.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap build -o bad.mayhap blocklist.txt.gz\n  \
-zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  zcat huge.gz | mayhap build --static --memory 512MiB -o known.mayhap\n  mayhap build --smallest -p 0.1% -o shipped.mayhap known.txt\n  mayhap build --universe issued.txt -o revoked.mayhap revoked.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
+zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  mayhap build --family shifting-association --label a=one.txt --label b=two.txt -o both.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  zcat huge.gz | mayhap build --static --memory 512MiB -o known.mayhap\n  mayhap build --smallest -p 0.1% -o shipped.mayhap known.txt\n  mayhap build --universe issued.txt -o revoked.mayhap revoked.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
 pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -99,7 +99,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=48))]
     doublings: Option<u32>,
     /// The keys of FILE have this label, asked by `mayhap label`; can be repeated. A later label outranks an earlier one:
-    /// a key of both has the later one. The family spatial, or another one of many sets
+    /// a key of both has the later one. The family spatial; two sets that stay as they are also fit shifting-association, which
+    /// tells a key of both
     #[arg(long, value_name = "NAME=FILE", value_parser = name_and_file, conflicts_with_all = ["files", "exact", "fastest", "counts", "removable"])]
     label: Vec<(String, PathBuf)>,
     /// Of the family scalable: each layer has room for so many times the keys of the one before; 0 does not grow, and is
@@ -511,13 +512,8 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
                 common,
             )?
         }
+        Choice::Family(Family { make: Make::OfTwo(make), .. }) => of_two(args, *make, &selector, common)?,
         Choice::Family(family) if !args.label.is_empty() => labelled(args, family, &selector, common)?,
-        Choice::Family(Family { make: Make::OfTwo(_), name, .. }) => {
-            return Err(anyhow!(
-                "the family {name} is made of two sets, which this command does not take; in Rust, \
-                 ShiftingAssociation::of_sets does"
-            ));
-        }
         Choice::Family(Family { make: Make::Counted(make), .. }) => {
             let hashing = args.hashing;
             let counts = count_all(hash_all(&inputs, &selector, hashing, common)?)?;
@@ -636,13 +632,27 @@ fn need_integers(args: &Args, family: &Family) -> Result<()> {
 
 /// Labels are for families of many sets, and those do not do without.
 fn need_labels(args: &Args, family: &Family) -> Result<()> {
+    let is_of_two = matches!(family.make, Make::OfTwo(_));
+    if is_of_two && args.label.len() != 2 {
+        return Err(anyhow!(
+            "the family {} tells the keys of two sets from each other, and {} given; name both with --label A=FILE \
+             --label B=FILE, or use --family {} for another number of sets",
+            family.name,
+            match args.label.len() {
+                0 => "none is".to_string(),
+                1 => "one is".to_string(),
+                sets => format!("{sets} are"),
+            },
+            mayhap::filters::spatial::FAMILY.name,
+        ));
+    }
     if args.label.is_empty() && !family.can.inserts && family.can.labels {
         return Err(anyhow!(
             "the family {} takes keys with labels only; give them with --label NAME=FILE",
             family.name
         ));
     }
-    if !args.label.is_empty() && !family.can.labels {
+    if !args.label.is_empty() && !family.can.labels && !is_of_two {
         let others: Vec<_> =
             FAMILIES.iter().filter(|family| family.can.labels).map(|family| family.name).collect();
         let others = others.join(" or ");
@@ -695,6 +705,33 @@ fn labelled(
         })?;
     }
     Ok(filter)
+}
+
+/// The keys of two sets, of which a key may be in both.
+fn of_two(args: &Args, make: MakeOfTwo, selector: &Selector, common: &Common) -> Result<Box<dyn AnyFilter>> {
+    let names: Vec<&str> = args.label.iter().map(|(name, _)| name.as_str()).collect();
+    let names: [&str; 2] = names.try_into().map_err(|_| anyhow!("two labels are needed"))?;
+    let named = |spec: &Spec, first: &[Digest], second: &[Digest]| {
+        let mut filter = make(spec, first, second)?;
+        let unsupported = filter.unsupported("label");
+        filter.as_associate_mut().ok_or(unsupported)?.name_sets(names)?;
+        anyhow::Ok(filter)
+    };
+    // Names that cannot be are refused before a long input is read.
+    named(&Spec::sized(1, 0.5), &[], &[])?;
+    let mut sets = [const { Vec::new() }; 2];
+    for ((_, file), set) in args.label.iter().zip(&mut sets) {
+        let inputs = args.keys.inputs(std::slice::from_ref(file));
+        hash_all(&inputs, selector, args.hashing, common)?.drain(|digests| {
+            set.extend_from_slice(digests);
+            anyhow::Ok(())
+        })?;
+        set.sort_unstable();
+        set.dedup();
+    }
+    let [first, second] = sets;
+    let both = first.iter().filter(|digest| second.binary_search(digest).is_ok()).count();
+    named(&args.spec((first.len() + second.len() - both) as u64), &first, &second)
 }
 
 fn need_foldable(choice: &Choice) -> Result<()> {
