@@ -21,10 +21,10 @@ use mayhap_store::Spool;
 use serde_json::{Value, json};
 
 use crate::YES;
-use crate::allow::{self, Allowed};
 use crate::args::{Common, KeyArgs};
 use crate::cmd::add::{check_all, check_kind, insert_files};
 use crate::distinct::Distinct;
+use crate::except::{self, Excepted};
 use crate::formats::{self, FileFormat, write, write_as};
 use crate::input::{Buffer, Inputs};
 use crate::keys::{Kind, Selector};
@@ -152,8 +152,8 @@ pub(crate) struct Args {
     /// Known false positives, or whatever must not be taken for a key of the set. They are selected from FILE as the keys
     /// are; a key that is in the set as well is an error. A later `mayhap add` of one drops the exception. Each takes 16
     /// bytes.
-    #[arg(long, value_name = "FILE")]
-    allow: Option<PathBuf>,
+    #[arg(long, alias = "allow", value_name = "FILE")]
+    except: Option<PathBuf>,
     /// Build it by the rules of another program, in a file of ours: guava, go, dcso, spark, redisbloom, redisbloom-cuckoo,
     /// bloomfilter-crate or sbbf. `mayhap convert` makes the program's file of it
     #[arg(
@@ -205,7 +205,7 @@ const NOT_FOR_OTHERS: [&str; 23] = [
     "foldable",
     "keyed",
     "key_file",
-    "allow",
+    "except",
 ];
 
 /// The family of this name.
@@ -321,7 +321,12 @@ impl Args {
 impl Args {
     /// The files with keys that are read besides the inputs.
     fn others_read(&self) -> impl Iterator<Item = &Path> {
-        self.label.iter().map(|(_, file)| file).chain(&self.universe).chain(&self.allow).map(PathBuf::as_path)
+        self.label
+            .iter()
+            .map(|(_, file)| file)
+            .chain(&self.universe)
+            .chain(&self.except)
+            .map(PathBuf::as_path)
     }
 }
 
@@ -351,7 +356,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     args.hashing = secret.hashing().unwrap_or(Hashing::Xxh3 { seed: args.seed });
     // Messages name their lines: of exceptions, and of a key that is in too often.
     args.keys.numbered =
-        args.allow.is_some() || matches!(args.choice(), Choice::Family(family) if takes_few_copies(family));
+        args.except.is_some() || matches!(args.choice(), Choice::Family(family) if takes_few_copies(family));
     build(&args, &secret, common)
 }
 
@@ -472,8 +477,8 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
         }
     }
     args.target().must_take(FileFormat::Mayhap)?;
-    let allowed = read_allowed(args, common)?;
-    selector.allowed = allowed.clone();
+    let excepted = read_excepted(args, common)?;
+    selector.excepted = excepted.clone();
     let filter = match args.choice() {
         Choice::Family(family) if is_of_integers(family) => {
             need_integers(args, family)?;
@@ -546,8 +551,8 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
             }
         }
     };
-    let filter = match &allowed {
-        Some(allowed) => allowed.except_from(filter, common),
+    let filter = match &excepted {
+        Some(excepted) => excepted.except_from(filter, common),
         None => filter,
     };
     let mut filter = args.keys.describe(filter);
@@ -565,8 +570,8 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     Ok(YES)
 }
 
-/// The keys of `--allow`, hashed as those of the filter will be.
-fn read_allowed(args: &Args, common: &Common) -> Result<Option<Arc<Allowed>>> {
+/// The keys of `--except`, hashed as those of the filter will be.
+fn read_excepted(args: &Args, common: &Common) -> Result<Option<Arc<Excepted>>> {
     let is_of_integers = match args.choice() {
         Choice::Integers => true,
         Choice::Family(family) => is_of_integers(family),
@@ -577,17 +582,17 @@ fn read_allowed(args: &Args, common: &Common) -> Result<Option<Arc<Allowed>>> {
              out (--keyed, --key-file)"
         ));
     }
-    let Some(path) = &args.allow else { return Ok(None) };
+    let Some(path) = &args.except else { return Ok(None) };
     if args.universe.is_some() {
         return Err(anyhow!(
-            "--allow: all keys of --universe that are not in the set are answered no, exactly; put these among them"
+            "--except: all keys of --universe that are not in the set are answered no, exactly; put these among them"
         ));
     }
     let labelled: Vec<PathBuf> = args.label.iter().map(|(_, file)| file.clone()).collect();
     let files = if labelled.is_empty() { &args.files } else { &labelled };
-    allow::check_stdin(path, files)?;
+    except::check_stdin(path, files)?;
     let hashing = if is_of_integers { Hashing::Integer } else { args.hashing };
-    Ok(Some(Arc::new(Allowed::read(path, &args.keys, hashing, common)?)))
+    Ok(Some(Arc::new(Excepted::read(path, &args.keys, hashing, common)?)))
 }
 
 /// Whether two names mean one regular file.

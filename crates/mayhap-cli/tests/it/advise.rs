@@ -129,7 +129,7 @@ fn the_command_of_the_advice_builds_what_was_advised() {
                 .replace("--label NAME=KEYS --label NAME=KEYS ...", labels)
                 .replace("FILTER", "filter");
             if command.contains("--label") {
-                command = command.replace("--allow OTHERS", "--allow numbers");
+                command = command.replace("--except OTHERS", "--except numbers");
             }
             if needs.contains("--integers") {
                 command = command.replace("KEYS", "numbers").replace("OTHERS", "more-numbers");

@@ -302,7 +302,7 @@ fn what_a_rule_does_not_have_is_refused() {
         "--foldable",
         "--keyed",
         "--key-file k",
-        "--allow keys",
+        "--except keys",
     ] {
         for way in ["--to", "--format"] {
             folder

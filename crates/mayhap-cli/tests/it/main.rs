@@ -2,7 +2,6 @@
 
 mod add;
 mod advise;
-mod allow;
 mod awkward;
 mod build;
 mod calc;
@@ -20,6 +19,7 @@ mod demo;
 mod documents;
 mod errors;
 mod eval;
+mod except;
 mod explain;
 mod families;
 mod files;
