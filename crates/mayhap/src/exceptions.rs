@@ -443,6 +443,9 @@ impl AnyFilter for Excepted {
     fn rule(&self) -> Option<&'static str> {
         self.filter.rule()
     }
+    fn guesses_capacity(&self) -> bool {
+        self.filter.guesses_capacity()
+    }
     fn report(&self) -> Report {
         self.filter.report()
     }

@@ -44,6 +44,12 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
         None
     }
 
+    /// Whether the capacity and the asked rate of its [report](AnyFilter::report) are guesses, because the program that made
+    /// it does not write them down.
+    fn guesses_capacity(&self) -> bool {
+        false
+    }
+
     /// What this filter can do. Its family can do the same, unless that depends on how it counts.
     fn can(&self) -> Capabilities {
         self.family().can

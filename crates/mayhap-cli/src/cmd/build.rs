@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow};
 use mayhap::bits::OutOfMemory;
 use mayhap::family::Guarantee;
 use mayhap::family::{Make, MakeOfTwo};
-use mayhap::interop::{Format, HashRule, Making};
+use mayhap::interop::{Format, HashRule, Making, go};
 use mayhap::registry::FAMILIES;
 use mayhap::spec::{DEFAULT_FPR, EXPANDING_CAPACITY};
 use mayhap::wire::Summing;
@@ -59,7 +59,7 @@ pub(crate) struct Args {
     /// False-positive rate at capacity [default: 1%]
     #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
     fpr: Option<f64>,
-    /// Use so many bits
+    /// Use so many bits. With --to go, and --probes, as its New has it
     #[arg(long, value_name = "BITS", value_parser = numbers::bits, allow_hyphen_values = true)]
     bits: Option<u64>,
     /// Examine so many positions per key
@@ -182,9 +182,7 @@ pub(crate) struct Args {
 }
 
 /// What other programs' filters do not have.
-const NOT_FOR_OTHERS: [&str; 23] = [
-    "bits",
-    "probes",
+const NOT_FOR_OTHERS: [&str; 21] = [
     "family",
     "exact",
     "fastest",
@@ -387,6 +385,11 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
             format.name
         ));
     }
+    let size = go_size(args, format)?;
+    let make = |keys: u64| match size {
+        Some((bits, probes)) => go::new(bits, probes),
+        None => format.make(&making(keys)),
+    };
     let small = format.make(&Making { capacity: 1, ..making(1) });
     if let (Some(FileFormat::Foreign(to)), Ok(small)) = (args.to, small)
         && to.write(&*small).is_err()
@@ -416,12 +419,13 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
     let mut inputs = args.keys.inputs(&args.files);
     let keys = match args.capacity {
         Some(_) => 0,
+        None if size.is_some() => 0,
         None => {
             inputs.set_aside()?;
             check_all(&inputs, &selector, common)?
         }
     };
-    let mut filter = format.make(&making(keys))?;
+    let mut filter = make(keys)?;
     insert_files(&mut *filter, &inputs, &selector, common)?;
     let filter = args.keys.describe(filter);
     common.say_if_locked(&args.output);
@@ -431,6 +435,28 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
     }
     describe(args, None, common, &*filter)?;
     Ok(YES)
+}
+
+/// The bits and probes of Go's `New`, which no other program's filters are made of.
+fn go_size(args: &Args, format: &Format) -> Result<Option<(u64, u64)>> {
+    let is_of_go = [&go::FORMAT, &go::JSON, &go::GOB].contains(&format);
+    match (args.bits, args.probes) {
+        (None, None) => Ok(None),
+        _ if !is_of_go => Err(anyhow!(
+            "--bits and --probes: filters of the format {} are made of a number of keys (-n) and a rate (-p), those of go \
+             alone of bits and probes; leave them out",
+            format.name
+        )),
+        (Some(_), Some(_)) if args.capacity.is_some() || args.fpr.is_some() => Err(anyhow!(
+            "--bits and --probes say all of a filter of the format {}; leave -n and -p out",
+            format.name
+        )),
+        (Some(bits), Some(probes)) => Ok(Some((bits, probes.into()))),
+        _ => Err(anyhow!(
+            "a filter of the format {} is made by --bits and --probes together, or by -n and -p; give both of one",
+            format.name
+        )),
+    }
 }
 
 fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
@@ -483,11 +509,11 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
         Choice::Family(family) if is_of_integers(family) => {
             need_integers(args, family)?;
             let spool = hash_all(&inputs, &selector, Hashing::Integer, common)?;
-            integers(args, spool, Some(family))?
+            integers(args, spool, Some(family), common)?
         }
         Choice::Integers => {
             let spool = hash_all(&inputs, &selector, Hashing::Integer, common)?;
-            integers(args, spool, None)?
+            integers(args, spool, None, common)?
         }
         Choice::Family(family @ Family { make: Make::FromDigests(make), .. }) => {
             let bytes = |spec: &Spec| Ok((family.plan)(spec)?.bits.div_ceil(8));
@@ -966,7 +992,15 @@ fn from_spool(spec: &Spec, family: &'static Family, spool: Spool) -> Result<Box<
 /// A bitmap takes one bit for every integer up to the largest; from one in 64 on it is the smaller one.
 const DENSE: u64 = 64;
 
-fn integers(args: &Args, spool: Spool, family: Option<&'static Family>) -> Result<Box<dyn AnyFilter>> {
+/// From so many bytes on it matters that a bitmap is nearly empty.
+const WASTE: u64 = 1 << 20;
+
+fn integers(
+    args: &Args,
+    spool: Spool,
+    family: Option<&'static Family>,
+    common: &Common,
+) -> Result<Box<dyn AnyFilter>> {
     use mayhap::filters::{bitmap, roaring};
     let keys = spool.len();
     let mut roaring = empty(&args.spec(keys.max(1)), &roaring::FAMILY)?;
@@ -981,6 +1015,18 @@ fn integers(args: &Args, spool: Spool, family: Option<&'static Family>) -> Resul
         family.unwrap_or(if universe / DENSE <= distinct { &bitmap::FAMILY } else { &roaring::FAMILY });
     if family == &roaring::FAMILY {
         return Ok(roaring);
+    }
+    // Who says how many integers there can be will add some.
+    if args.capacity.is_none() && universe / DENSE > distinct && universe / 8 >= WASTE {
+        common.say(format_args!(
+            "warning: a bitmap takes one bit for every integer up to the largest, {}: {} for {}; --family roaring holds \
+             {} in {}, and --family bloom in about 10 bits a key",
+            report::grouped(largest),
+            report::bytes(universe.div_ceil(8)),
+            if distinct == 1 { "1 key".into() } else { format!("{} keys", report::grouped(distinct)) },
+            if distinct == 1 { "it" } else { "them" },
+            report::bytes(roaring.report().bits.div_ceil(8)),
+        ));
     }
     let mut dense = empty(&Spec::new().with_capacity(universe.max(1)), family)?;
     let roaring: &dyn std::any::Any = &*roaring;

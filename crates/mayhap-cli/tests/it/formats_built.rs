@@ -281,8 +281,6 @@ fn what_a_rule_does_not_have_is_refused() {
     let folder = Folder::new();
     folder.write("keys", "a\nb\n");
     for option in [
-        "--bits 100",
-        "--probes 3",
         "--family bloom",
         "--exact",
         "--fastest",
