@@ -1,4 +1,4 @@
-//! `mayhap build --except`: keys that are answered no, exactly.
+//! `mayhap build --except` and `add --except`: keys that are answered no, exactly.
 
 use crate::runner::{Folder, lines};
 use mayhap::family::Make;
@@ -259,5 +259,100 @@ fn merging_three_files_keeps_what_none_of_them_admits() {
         folder.write("both", &both);
         folder.mayhap("check -c all both").run().ends(1).prints("0\n");
         folder.mayhap("check -c all kc").run().ends(0).prints("3000\n");
+    }
+}
+
+#[test]
+fn exceptions_that_are_found_later_are_added_to_the_file() {
+    let folder = Folder::new();
+    folder.write("keys", integers(0..2000));
+    folder.write("others", integers(10_000..20_000));
+    for family in FAMILIES {
+        // Exact sets have none, and a universe has all of its others.
+        if family.can.exact || matches!(family.make, Make::OfTwo(_) | Make::Within(_)) {
+            continue;
+        }
+        let (name, options) = (family.name, options(family.name));
+        folder.mayhap(&format!("build -o f --force -p 3% --family {name} {options}")).run().ends(0);
+        let wrong = folder.mayhap("check f others").run();
+        folder.write("wrong", &wrong.out);
+        let found = wrong.out.iter().filter(|&&byte| byte == b'\n').count();
+        let grouped = found.to_string();
+        // No keys are read: standard input would give one.
+        let done = folder.mayhap("add f --except wrong").input("50000\n").run().ends(0);
+        done.says(&format!(
+            "mayhap: f: {grouped} keys are answered no from now on, exactly, {grouped} of which were admitted"
+        ));
+        let count = |keys: &str| {
+            let done = folder.mayhap(&format!("check -c f {keys}")).run();
+            String::from_utf8_lossy(&done.out).trim().parse::<usize>().unwrap()
+        };
+        assert_eq!((count("keys"), count("others")), (2000, 0), "{name}");
+        let info = folder.mayhap("info --json --verify f").run().ends(0).json();
+        assert_eq!(info["exceptions"].as_u64(), Some(found as u64), "{name}");
+        // Again, with one that was no false positive.
+        folder.mayhap("add f --except wrong").run().ends(0).says(", 0 of which were admitted before");
+    }
+}
+
+#[test]
+fn a_key_that_is_in_is_denied_by_an_added_exception_until_it_is_added_again() {
+    let folder = Folder::new();
+    folder.mayhap("build -o f -p 1e-6 -n 100 -").input("a\nb\n").run().ends(0);
+    folder.mayhap("add f --except -").input("b\nc\n").run().ends(0).says_only(
+        "mayhap: f: 2 keys are answered no from now on, exactly, 1 of which were admitted before; one that really is in is \
+         denied too",
+    );
+    folder.mayhap("check f").input("a\nb\nc\n").run().ends(0).prints("a\n");
+    folder.mayhap("add f").input("b\n").run().ends(0);
+    folder.mayhap("check f").input("a\nb\nc\n").run().ends(0).prints("a\nb\n");
+    // With files both are done, and a key of both is an error.
+    folder.write("more", "d\ne\n");
+    folder.write("bad", "e\nx\n");
+    folder
+        .mayhap("add f more --except bad")
+        .run()
+        .ends(2)
+        .says("bad: line 1: the key is also in the set, at more: line 2;");
+    folder.write("bad", "x\n");
+    folder.mayhap("add f more --except bad").run().ends(0).says("f: 2 keys added, 2 of them were new");
+    folder.mayhap("check f").input("a\nd\ne\nx\n").run().ends(0).prints("a\nd\ne\n");
+    assert_eq!(folder.mayhap("info --json f").run().json()["exceptions"], 2);
+}
+
+#[test]
+fn added_exceptions_that_cannot_be_are_refused() {
+    let folder = Folder::new();
+    folder.write("good", "x\n");
+    folder.mayhap("build -o g --to go -").input("a\n").run().ends(0);
+    folder.mayhap("add g --except good").run().ends(2).says(
+        "g: a filter by the rules of go has no exceptions; build one of ours from the keys, with --except",
+    );
+    folder.mayhap("build -o e --exact -").input("a\n").run().ends(0);
+    folder.mayhap("add e --except good").run().ends(2).says(
+        "e: the family exact makes no errors, so that it takes no exceptions; mayhap remove takes keys out",
+    );
+    folder.mayhap("build -o f -").input("a\n").run().ends(0);
+    folder.mayhap("add f --except f").run().ends(2).says("f: is the filter too; name the file with the keys");
+    folder.mayhap("add f --except missing").run().ends(2).says("missing: cannot open");
+    folder.mayhap("add f - --except -").input("a\n").run().ends(2).says("standard input can be read once");
+    folder.mayhap("check f").input("a\nx\n").run().ends(0).prints("a\n");
+}
+
+#[test]
+fn the_old_name_of_except_works_and_is_not_shown() {
+    let folder = Folder::new();
+    folder.write("good", "x\n");
+    folder
+        .mayhap("build -o f --allow good -")
+        .input("a\n")
+        .run()
+        .ends(0)
+        .says("--except: 1 keys are answered no");
+    folder.mayhap("add f --allow good").run().ends(0).says("1 keys are answered no from now on");
+    for command in ["build", "add"] {
+        let help = folder.mayhap(&format!("{command} --help")).run().ends(0);
+        let help = String::from_utf8_lossy(&help.out).into_owned();
+        assert!(help.contains("--except <FILE>") && !help.contains("--allow "), "{command}");
     }
 }
