@@ -87,8 +87,10 @@ impl<'a> Sets<'a> {
         if let Some(areas) = filter.as_label() {
             return Ok(Self::Areas(areas));
         }
-        need(path, filter, "label", |can| can.labels)
-            .map_err(|error| anyhow!("{error}, or for two sets with --family shifting-association"))?;
+        need(path, filter, "label", |can| can.labels).map_err(|error| match filter.rule() {
+            Some(_) => error,
+            None => anyhow!("{error}, or for two sets with --family shifting-association"),
+        })?;
         Err(filter.unsupported("label").into())
     }
 

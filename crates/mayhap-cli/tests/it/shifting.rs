@@ -1,6 +1,6 @@
 //! The families `shifting`, `shifting-association` and `shifting-multiplicity` from the shell.
 
-use crate::runner::{Folder, families};
+use crate::runner::{Folder, families, lines};
 
 #[test]
 fn a_shifting_filter_is_built_asked_merged_and_added_to() {
