@@ -304,7 +304,7 @@ impl KeyArgs {
             ignore_case: self.ignore_case,
             kind: self.kind(),
             url: self.url_rule(),
-            allowed: None,
+            excepted: None,
         }
     }
 

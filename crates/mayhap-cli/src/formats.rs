@@ -9,7 +9,9 @@ use mayhap::bits::Bytes;
 use mayhap::interop::{self, FORMATS, Format, HashRule, Keys, Reading, dcso};
 use mayhap::wire::Summing;
 use mayhap::{AnyFilter, DecodeError, Secret};
-use mayhap_store::{Access, Checked, Opened, UpdateError, read_bytes, update, update_bytes, write_bytes};
+use mayhap_store::{
+    Access, Checked, Opened, UpdateError, read_bytes, remake, update, update_bytes, write_bytes,
+};
 
 use crate::keys::Kind;
 use crate::output::{Target, is_stdout};
@@ -237,11 +239,24 @@ pub(crate) fn update_file<T>(
             Ok((if is_gzip { dcso::gzip(&bytes) } else { bytes }, outcome))
         }),
     };
-    // The file's problems have a name already, those of the change have none.
-    result.map_err(|e| match e {
-        UpdateError::Store(e) => e.into(),
-        UpdateError::Change(e) => e.context(path.display().to_string()),
-    })
+    result.map_err(|error| named(path, error))
+}
+
+/// Makes another filter of a file of ours, under its lock.
+pub(crate) fn remake_file<T>(
+    path: &Path,
+    secret: Option<&Secret>,
+    change: impl FnOnce(Box<dyn AnyFilter>) -> Result<(Box<dyn AnyFilter>, T)>,
+) -> Result<T> {
+    remake(path, secret, change).map_err(|error| named(path, error))
+}
+
+/// The file's problems have a name already, those of the change have none.
+fn named(path: &Path, error: UpdateError<anyhow::Error>) -> anyhow::Error {
+    match error {
+        UpdateError::Store(error) => error.into(),
+        UpdateError::Change(error) => error.context(path.display().to_string()),
+    }
 }
 
 /// Writes a filter to a file of a format, or to standard output for `-`. Only a file of ours has a checksum.

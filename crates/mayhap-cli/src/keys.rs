@@ -10,7 +10,7 @@ use memchr::memchr_iter;
 use memchr::memmem::Finder;
 use serde_json::Value;
 
-use crate::allow::Allowed;
+use crate::except::Excepted;
 use crate::input::Chunk;
 use crate::json_key::{NOT_A_STRING, put_canonical};
 use crate::url_key::UrlRule;
@@ -106,7 +106,7 @@ pub(crate) struct Selector {
     /// The text is a URL and its normal form the key.
     pub(crate) url: Option<UrlRule>,
     /// Keys that must not come.
-    pub(crate) allowed: Option<Arc<Allowed>>,
+    pub(crate) excepted: Option<Arc<Excepted>>,
 }
 
 /// The keys of some records. Only what does not lie in the record as it is has been copied.
@@ -285,7 +285,7 @@ impl Selector {
                 out.push(hashing.digest(key));
             }
         }
-        self.allowed.as_ref().map_or(Ok(()), |allowed| allowed.refuse(chunk, out))
+        self.excepted.as_ref().map_or(Ok(()), |excepted| excepted.refuse(chunk, out))
     }
 }
 

@@ -3,13 +3,13 @@
 //! It is a library with one function so that cargo compiles it beside the code generation of the libraries that it uses; a
 //! program alone waits until all of them are finished. Nothing here is for other programs.
 
-mod allow;
 mod args;
 #[cfg(unix)]
 mod cmd;
 mod compression;
 mod distinct;
 mod drawing;
+mod except;
 mod formats;
 mod input;
 mod json_key;

@@ -495,6 +495,26 @@ pub fn update_sized<T, E>(
     Ok(outcome)
 }
 
+/// As [`update`], by a change that may give another filter, such as the same with exceptions: the file is written anew,
+/// whatever its size.
+///
+/// # Errors
+/// As [`update`].
+pub fn remake<T, E>(
+    path: &Path,
+    secret: Option<&Secret>,
+    change: impl FnOnce(Box<dyn AnyFilter>) -> Result<(Box<dyn AnyFilter>, T), E>,
+) -> Result<T, UpdateError<E>> {
+    let path = &lock::target(path)?;
+    let mut file = lock::exclusive(path)?;
+    let mut bytes = Vec::new();
+    file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map_err(StoreError::io(path, "read"))?;
+    let opened = decode(&bytes.into(), Check::All, secret).map_err(StoreError::decode(path))?;
+    let (filter, outcome) = change(opened.filter).map_err(UpdateError::Change)?;
+    replace(path, Some(&file), &*filter, opened.metadata.as_ref())?;
+    Ok(outcome)
+}
+
 fn update_in_place<T, E>(
     path: &Path,
     mut file: File,

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use anyhow::Result;
-use mayhap::advise::{Advice, Beyond, Choice, First, Needs};
+use mayhap::advise::{Advice, Beyond, Choice, First, Needs, Reason};
 use mayhap::family::Make;
 use mayhap::{CountingRule, Hashing, Layout, advise, math};
 use serde_json::{Value, json};
@@ -164,12 +164,17 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         pairs.push(("half more", choice.beyond.to_string()));
     }
     pairs.push(("guarantee", choice.guarantee.text().to_string()));
-    pairs.push(("build it", command(args, choice).unwrap_or_else(|| ONLY_IN_RUST.into())));
+    pairs.push(("build it", command(args, choice)));
     for other in runners_up {
         let (plan, bytes) = (&other.choice.plan, report::bytes(other.choice.bytes));
         let name = report::family(other.choice.family.name, other.choice.spec.layout());
+        // The size is that of one, and there is one for each set.
+        let times = match (other.reason, args.sets) {
+            (Reason::OneForEachSet, Some(sets)) => format!("{sets} of "),
+            _ => String::new(),
+        };
         let rate = if other.choice.can.exact { "exact".into() } else { report::percent(plan.fpr) };
-        pairs.push(("or", format!("{name}: {bytes}, {rate}; {}", other.reason.text())));
+        pairs.push(("or", format!("{name}: {times}{bytes}, {rate}; {}", other.reason.text())));
     }
     pairs.extend(warnings.iter().map(|warning| ("note", warning.to_string())));
     report::print_pairs(&pairs)?;
@@ -196,16 +201,9 @@ fn as_json(args: &Args, choice: &Choice) -> Value {
     })
 }
 
-/// A filter of two sets is built by no command.
-const ONLY_IN_RUST: &str =
-    "in Rust, by ShiftingAssociation::of_sets; the command does not build filters of two sets";
-
-/// The command that builds it, if there is one; its files are the user's.
-fn command(args: &Args, choice: &Choice) -> Option<String> {
+/// The command that builds it; its files are the user's.
+fn command(args: &Args, choice: &Choice) -> String {
     let (spec, family) = (&choice.spec, choice.family.name);
-    if matches!(choice.family.make, Make::OfTwo(_)) {
-        return None;
-    }
     let is_universe = matches!(choice.family.make, Make::Within(_));
     let mut line = format!("mayhap build --family {family}");
     let mut add = |text: String| {
@@ -247,14 +245,16 @@ fn command(args: &Args, choice: &Choice) -> Option<String> {
     if is_universe {
         add("--universe OTHERS".into());
     } else if args.exceptions.is_some() && !choice.can.exact {
-        add("--allow OTHERS".into());
+        add("--except OTHERS".into());
     }
-    if choice.can.labels {
+    if matches!(choice.family.make, Make::OfTwo(_)) {
+        add("-o FILTER --label NAME=KEYS --label NAME=OTHERS".into());
+    } else if choice.can.labels {
         add("-o FILTER --label NAME=KEYS --label NAME=KEYS ...".into());
     } else {
         add("-o FILTER KEYS".into());
     }
-    Some(line)
+    line
 }
 
 /// A rate as it is: a little below what the family reaches would be refused.

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result, anyhow};
 use mayhap::bits::OutOfMemory;
 use mayhap::family::Guarantee;
-use mayhap::family::Make;
-use mayhap::interop::{Format, HashRule, Making};
+use mayhap::family::{Make, MakeOfTwo};
+use mayhap::interop::{Format, HashRule, Making, go};
 use mayhap::registry::FAMILIES;
 use mayhap::spec::{DEFAULT_FPR, EXPANDING_CAPACITY};
 use mayhap::wire::Summing;
@@ -21,10 +21,10 @@ use mayhap_store::Spool;
 use serde_json::{Value, json};
 
 use crate::YES;
-use crate::allow::{self, Allowed};
 use crate::args::{Common, KeyArgs};
 use crate::cmd::add::{check_all, check_kind, insert_files};
 use crate::distinct::Distinct;
+use crate::except::{self, Excepted};
 use crate::formats::{self, FileFormat, write, write_as};
 use crate::input::{Buffer, Inputs};
 use crate::keys::{Kind, Selector};
@@ -43,7 +43,7 @@ use crate::spelling::warn_of_loss;
 /// afterwards by `mayhap fold`, without its keys.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap build -o bad.mayhap blocklist.txt.gz\n  \
-zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  zcat huge.gz | mayhap build --static --memory 512MiB -o known.mayhap\n  mayhap build --smallest -p 0.1% -o shipped.mayhap known.txt\n  mayhap build --universe issued.txt -o revoked.mayhap revoked.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
+zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  mayhap build --family shifting-association --label allow=good.txt --label block=bad.txt -o both.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  zcat huge.gz | mayhap build --static --memory 512MiB -o known.mayhap\n  mayhap build --smallest -p 0.1% -o shipped.mayhap known.txt\n  mayhap build --universe issued.txt -o revoked.mayhap revoked.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
 pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
@@ -59,7 +59,7 @@ pub(crate) struct Args {
     /// False-positive rate at capacity [default: 1%]
     #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
     fpr: Option<f64>,
-    /// Use so many bits
+    /// Use so many bits. With --to go, and --probes, as its New has it
     #[arg(long, value_name = "BITS", value_parser = numbers::bits, allow_hyphen_values = true)]
     bits: Option<u64>,
     /// Examine so many positions per key
@@ -99,7 +99,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=48))]
     doublings: Option<u32>,
     /// The keys of FILE have this label, asked by `mayhap label`; can be repeated. A later label outranks an earlier one:
-    /// a key of both has the later one. The family spatial, or another one of many sets
+    /// a key of both has the later one. The family spatial; two sets that stay as they are also fit shifting-association, which
+    /// tells a key of both
     #[arg(long, value_name = "NAME=FILE", value_parser = name_and_file, conflicts_with_all = ["files", "exact", "fastest", "counts", "removable"])]
     label: Vec<(String, PathBuf)>,
     /// Of the family scalable: each layer has room for so many times the keys of the one before; 0 does not grow, and is
@@ -151,8 +152,8 @@ pub(crate) struct Args {
     /// Known false positives, or whatever must not be taken for a key of the set. They are selected from FILE as the keys
     /// are; a key that is in the set as well is an error. A later `mayhap add` of one drops the exception. Each takes 16
     /// bytes.
-    #[arg(long, value_name = "FILE")]
-    allow: Option<PathBuf>,
+    #[arg(long, alias = "allow", value_name = "FILE")]
+    except: Option<PathBuf>,
     /// Build it by the rules of another program, in a file of ours: guava, go, dcso, spark, redisbloom, redisbloom-cuckoo,
     /// bloomfilter-crate or sbbf. `mayhap convert` makes the program's file of it
     #[arg(
@@ -181,9 +182,7 @@ pub(crate) struct Args {
 }
 
 /// What other programs' filters do not have.
-const NOT_FOR_OTHERS: [&str; 23] = [
-    "bits",
-    "probes",
+const NOT_FOR_OTHERS: [&str; 21] = [
     "family",
     "exact",
     "fastest",
@@ -204,7 +203,7 @@ const NOT_FOR_OTHERS: [&str; 23] = [
     "foldable",
     "keyed",
     "key_file",
-    "allow",
+    "except",
 ];
 
 /// The family of this name.
@@ -320,7 +319,12 @@ impl Args {
 impl Args {
     /// The files with keys that are read besides the inputs.
     fn others_read(&self) -> impl Iterator<Item = &Path> {
-        self.label.iter().map(|(_, file)| file).chain(&self.universe).chain(&self.allow).map(PathBuf::as_path)
+        self.label
+            .iter()
+            .map(|(_, file)| file)
+            .chain(&self.universe)
+            .chain(&self.except)
+            .map(PathBuf::as_path)
     }
 }
 
@@ -350,7 +354,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     args.hashing = secret.hashing().unwrap_or(Hashing::Xxh3 { seed: args.seed });
     // Messages name their lines: of exceptions, and of a key that is in too often.
     args.keys.numbered =
-        args.allow.is_some() || matches!(args.choice(), Choice::Family(family) if takes_few_copies(family));
+        args.except.is_some() || matches!(args.choice(), Choice::Family(family) if takes_few_copies(family));
     build(&args, &secret, common)
 }
 
@@ -381,6 +385,11 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
             format.name
         ));
     }
+    let size = go_size(args, format)?;
+    let make = |keys: u64| match size {
+        Some((bits, probes)) => go::new(bits, probes),
+        None => format.make(&making(keys)),
+    };
     let small = format.make(&Making { capacity: 1, ..making(1) });
     if let (Some(FileFormat::Foreign(to)), Ok(small)) = (args.to, small)
         && to.write(&*small).is_err()
@@ -410,12 +419,13 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
     let mut inputs = args.keys.inputs(&args.files);
     let keys = match args.capacity {
         Some(_) => 0,
+        None if size.is_some() => 0,
         None => {
             inputs.set_aside()?;
             check_all(&inputs, &selector, common)?
         }
     };
-    let mut filter = format.make(&making(keys))?;
+    let mut filter = make(keys)?;
     insert_files(&mut *filter, &inputs, &selector, common)?;
     let filter = args.keys.describe(filter);
     common.say_if_locked(&args.output);
@@ -425,6 +435,28 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
     }
     describe(args, None, common, &*filter)?;
     Ok(YES)
+}
+
+/// The bits and probes of Go's `New`, which no other program's filters are made of.
+fn go_size(args: &Args, format: &Format) -> Result<Option<(u64, u64)>> {
+    let is_of_go = [&go::FORMAT, &go::JSON, &go::GOB].contains(&format);
+    match (args.bits, args.probes) {
+        (None, None) => Ok(None),
+        _ if !is_of_go => Err(anyhow!(
+            "--bits and --probes: filters of the format {} are made of a number of keys (-n) and a rate (-p), those of go \
+             alone of bits and probes; leave them out",
+            format.name
+        )),
+        (Some(_), Some(_)) if args.capacity.is_some() || args.fpr.is_some() => Err(anyhow!(
+            "--bits and --probes say all of a filter of the format {}; leave -n and -p out",
+            format.name
+        )),
+        (Some(bits), Some(probes)) => Ok(Some((bits, probes.into()))),
+        _ => Err(anyhow!(
+            "a filter of the format {} is made by --bits and --probes together, or by -n and -p; give both of one",
+            format.name
+        )),
+    }
 }
 
 fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
@@ -471,17 +503,17 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
         }
     }
     args.target().must_take(FileFormat::Mayhap)?;
-    let allowed = read_allowed(args, common)?;
-    selector.allowed = allowed.clone();
+    let excepted = read_excepted(args, common)?;
+    selector.excepted = excepted.clone();
     let filter = match args.choice() {
         Choice::Family(family) if is_of_integers(family) => {
             need_integers(args, family)?;
             let spool = hash_all(&inputs, &selector, Hashing::Integer, common)?;
-            integers(args, spool, Some(family))?
+            integers(args, spool, Some(family), common)?
         }
         Choice::Integers => {
             let spool = hash_all(&inputs, &selector, Hashing::Integer, common)?;
-            integers(args, spool, None)?
+            integers(args, spool, None, common)?
         }
         Choice::Family(family @ Family { make: Make::FromDigests(make), .. }) => {
             let bytes = |spec: &Spec| Ok((family.plan)(spec)?.bits.div_ceil(8));
@@ -511,13 +543,8 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
                 common,
             )?
         }
+        Choice::Family(Family { make: Make::OfTwo(make), .. }) => of_two(args, *make, &selector, common)?,
         Choice::Family(family) if !args.label.is_empty() => labelled(args, family, &selector, common)?,
-        Choice::Family(Family { make: Make::OfTwo(_), name, .. }) => {
-            return Err(anyhow!(
-                "the family {name} is made of two sets, which this command does not take; in Rust, \
-                 ShiftingAssociation::of_sets does"
-            ));
-        }
         Choice::Family(Family { make: Make::Counted(make), .. }) => {
             let hashing = args.hashing;
             let counts = count_all(hash_all(&inputs, &selector, hashing, common)?)?;
@@ -550,8 +577,8 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
             }
         }
     };
-    let filter = match &allowed {
-        Some(allowed) => allowed.except_from(filter, common),
+    let filter = match &excepted {
+        Some(excepted) => excepted.except_from(filter, common),
         None => filter,
     };
     let mut filter = args.keys.describe(filter);
@@ -569,8 +596,8 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     Ok(YES)
 }
 
-/// The keys of `--allow`, hashed as those of the filter will be.
-fn read_allowed(args: &Args, common: &Common) -> Result<Option<Arc<Allowed>>> {
+/// The keys of `--except`, hashed as those of the filter will be.
+fn read_excepted(args: &Args, common: &Common) -> Result<Option<Arc<Excepted>>> {
     let is_of_integers = match args.choice() {
         Choice::Integers => true,
         Choice::Family(family) => is_of_integers(family),
@@ -581,17 +608,17 @@ fn read_allowed(args: &Args, common: &Common) -> Result<Option<Arc<Allowed>>> {
              out (--keyed, --key-file)"
         ));
     }
-    let Some(path) = &args.allow else { return Ok(None) };
+    let Some(path) = &args.except else { return Ok(None) };
     if args.universe.is_some() {
         return Err(anyhow!(
-            "--allow: all keys of --universe that are not in the set are answered no, exactly; put these among them"
+            "--except: all keys of --universe that are not in the set are answered no, exactly; put these among them"
         ));
     }
     let labelled: Vec<PathBuf> = args.label.iter().map(|(_, file)| file.clone()).collect();
     let files = if labelled.is_empty() { &args.files } else { &labelled };
-    allow::check_stdin(path, files)?;
+    except::check_stdin(path, files)?;
     let hashing = if is_of_integers { Hashing::Integer } else { args.hashing };
-    Ok(Some(Arc::new(Allowed::read(path, &args.keys, hashing, common)?)))
+    Ok(Some(Arc::new(Excepted::read(path, &args.keys, hashing, common)?)))
 }
 
 /// Whether two names mean one regular file.
@@ -636,13 +663,27 @@ fn need_integers(args: &Args, family: &Family) -> Result<()> {
 
 /// Labels are for families of many sets, and those do not do without.
 fn need_labels(args: &Args, family: &Family) -> Result<()> {
+    let is_of_two = matches!(family.make, Make::OfTwo(_));
+    if is_of_two && args.label.len() != 2 {
+        return Err(anyhow!(
+            "the family {} tells the keys of two sets from each other, and {} given; name both with --label A=FILE \
+             --label B=FILE, or use --family {} for another number of sets",
+            family.name,
+            match args.label.len() {
+                0 => "none is".to_string(),
+                1 => "one is".to_string(),
+                sets => format!("{sets} are"),
+            },
+            mayhap::filters::spatial::FAMILY.name,
+        ));
+    }
     if args.label.is_empty() && !family.can.inserts && family.can.labels {
         return Err(anyhow!(
             "the family {} takes keys with labels only; give them with --label NAME=FILE",
             family.name
         ));
     }
-    if !args.label.is_empty() && !family.can.labels {
+    if !args.label.is_empty() && !family.can.labels && !is_of_two {
         let others: Vec<_> =
             FAMILIES.iter().filter(|family| family.can.labels).map(|family| family.name).collect();
         let others = others.join(" or ");
@@ -695,6 +736,33 @@ fn labelled(
         })?;
     }
     Ok(filter)
+}
+
+/// The keys of two sets, of which a key may be in both.
+fn of_two(args: &Args, make: MakeOfTwo, selector: &Selector, common: &Common) -> Result<Box<dyn AnyFilter>> {
+    let names: Vec<&str> = args.label.iter().map(|(name, _)| name.as_str()).collect();
+    let names: [&str; 2] = names.try_into().map_err(|_| anyhow!("two labels are needed"))?;
+    let named = |spec: &Spec, first: &[Digest], second: &[Digest]| {
+        let mut filter = make(spec, first, second)?;
+        let unsupported = filter.unsupported("label");
+        filter.as_associate_mut().ok_or(unsupported)?.name_sets(names)?;
+        anyhow::Ok(filter)
+    };
+    // Names that cannot be are refused before a long input is read.
+    named(&Spec::sized(1, 0.5), &[], &[])?;
+    let mut sets = [const { Vec::new() }; 2];
+    for ((_, file), set) in args.label.iter().zip(&mut sets) {
+        let inputs = args.keys.inputs(std::slice::from_ref(file));
+        hash_all(&inputs, selector, args.hashing, common)?.drain(|digests| {
+            set.extend_from_slice(digests);
+            anyhow::Ok(())
+        })?;
+        set.sort_unstable();
+        set.dedup();
+    }
+    let [first, second] = sets;
+    let both = first.iter().filter(|digest| second.binary_search(digest).is_ok()).count();
+    named(&args.spec((first.len() + second.len() - both) as u64), &first, &second)
 }
 
 fn need_foldable(choice: &Choice) -> Result<()> {
@@ -924,7 +992,15 @@ fn from_spool(spec: &Spec, family: &'static Family, spool: Spool) -> Result<Box<
 /// A bitmap takes one bit for every integer up to the largest; from one in 64 on it is the smaller one.
 const DENSE: u64 = 64;
 
-fn integers(args: &Args, spool: Spool, family: Option<&'static Family>) -> Result<Box<dyn AnyFilter>> {
+/// From so many bytes on it matters that a bitmap is nearly empty.
+const WASTE: u64 = 1 << 20;
+
+fn integers(
+    args: &Args,
+    spool: Spool,
+    family: Option<&'static Family>,
+    common: &Common,
+) -> Result<Box<dyn AnyFilter>> {
     use mayhap::filters::{bitmap, roaring};
     let keys = spool.len();
     let mut roaring = empty(&args.spec(keys.max(1)), &roaring::FAMILY)?;
@@ -939,6 +1015,18 @@ fn integers(args: &Args, spool: Spool, family: Option<&'static Family>) -> Resul
         family.unwrap_or(if universe / DENSE <= distinct { &bitmap::FAMILY } else { &roaring::FAMILY });
     if family == &roaring::FAMILY {
         return Ok(roaring);
+    }
+    // Who says how many integers there can be will add some.
+    if args.capacity.is_none() && universe / DENSE > distinct && universe / 8 >= WASTE {
+        common.say(format_args!(
+            "warning: a bitmap takes one bit for every integer up to the largest, {}: {} for {}; --family roaring holds \
+             {} in {}, and --family bloom in about 10 bits a key",
+            report::grouped(largest),
+            report::bytes(universe.div_ceil(8)),
+            if distinct == 1 { "1 key".into() } else { format!("{} keys", report::grouped(distinct)) },
+            if distinct == 1 { "it" } else { "them" },
+            report::bytes(roaring.report().bits.div_ceil(8)),
+        ));
     }
     let mut dense = empty(&Spec::new().with_capacity(universe.max(1)), family)?;
     let roaring: &dyn std::any::Any = &*roaring;

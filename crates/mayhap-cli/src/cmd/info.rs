@@ -8,7 +8,7 @@ use mayhap::family::{AreaReport, AreasReport, CounterReport, LayerReport};
 use mayhap::key_rules::{Cut, JsonKeys};
 use mayhap::math::AreaRates;
 use mayhap::wire::{Header, Summing};
-use mayhap::{AnyFilter, CountingRule, Doublings, KeyRules, Layout};
+use mayhap::{AnyFilter, Associate, CountingRule, Doublings, KeyRules, Layout};
 use mayhap_store::{Access, Check, Checked, open_checked, open_sealed};
 use serde_json::{Value, json};
 
@@ -73,6 +73,10 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let (counters, slots, areas) = (filter.counters(), filter.slots(), filter.area_report());
     let (layers, window, doublings) = (filter.layers(), filter.window(), filter.doublings());
     let exceptions = filter.exceptions().map_or(0, |exceptions| exceptions.keys);
+    let sets = filter
+        .as_associate()
+        .map(Associate::set_names)
+        .filter(|names| names.iter().any(|name| !name.is_empty()));
     let hashing = filter.hashing();
     let key_id = opened.key_id.map(|id| format!("{id:016x}"));
     let per_key = report.estimated_len.filter(|&len| len >= 1.0).map(|len| report.bits as f64 / len);
@@ -125,6 +129,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             "checksum": report::checked(checked),
         });
         // Set apart: the macro has a limit.
+        value["capacity_guessed"] = filter.guesses_capacity().into();
+        value["sets"] = sets.map(|names| names.to_vec()).into();
         value["fpr_interval"] = json!(report.fpr_interval);
         value["keyed"] = key_id.is_some().into();
         value["key_id"] = key_id.into();
@@ -161,6 +167,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         (_, Some(seed)) => format!("{}, seed {seed}", hashing.name()),
         (_, None) => hashing.name().to_string(),
     };
+    // What the file does not say is what it would be at the best rate for its probes.
+    let guess = if filter.guesses_capacity() { "; a guess, the file does not say it" } else { "" };
     let mut pairs = vec![("family", format!("{} ({})", filter.family().name, filter.family().summary))];
     if let Some(layout) = filter.layout() {
         pairs.push(("layout", layout.name().to_string()));
@@ -169,7 +177,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         filter.rule().map(|rule| ("rule", format!("{rule}: hashed and probed as that program does"))),
     );
     pairs.extend([
-        ("capacity", format!("{} keys", report::grouped(report.capacity))),
+        ("capacity", format!("{} keys{guess}", report::grouped(report.capacity))),
         ("inserted", report.inserted.map_or_else(unknown, report::grouped)),
         (
             "estimated",
@@ -195,6 +203,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             pairs.push(("counting rule", format!("{}{merged}", rule.name())));
         }
     }
+    pairs.extend(sets.map(|names| ("sets", names.join(", "))));
     if let Some(areas) = &areas {
         pairs.push(("areas", format!("{}, labels of {} bits", areas.areas.len(), areas.label_bits)));
         pairs.push(("emptiness", report::percent(areas.emptiness)));
@@ -252,7 +261,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         }
     }
     pairs.extend([
-        ("rate asked", report::rate(report.fpr_asked)),
+        ("rate asked", format!("{}{guess}", report::rate(report.fpr_asked))),
         ("rate now", report::rate_now(&report)),
         ("at capacity", report::rate_at_capacity(&report)),
         ("guarantee", report.guarantee.text().to_string()),

@@ -30,9 +30,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
-    let keys = (&args.files[..], &args.keys);
+    let keys = (&args.files[..], None, &args.keys);
     let ready = ready_for(path, "remove", |can| can.removes, keys, &args.open, common)?;
-    let Ready { hashing, format, reading, keys: ReadyKeys::Digests(spool), rules } = ready else {
+    let Ready { hashing, format, reading, keys: ReadyKeys::Digests(spool), rules, .. } = ready else {
         anyhow::bail!("{}: nothing is removed from filters of this rule", path.display());
     };
     let keys = spool.len();

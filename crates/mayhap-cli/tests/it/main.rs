@@ -2,7 +2,6 @@
 
 mod add;
 mod advise;
-mod allow;
 mod awkward;
 mod book;
 mod build;
@@ -21,6 +20,7 @@ mod demo;
 mod documents;
 mod errors;
 mod eval;
+mod except;
 mod explain;
 mod families;
 mod files;

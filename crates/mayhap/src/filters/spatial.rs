@@ -597,7 +597,7 @@ fn decode_areas(bytes: &[u8], size: &SpatialSize, ascending: bool) -> Result<Vec
 }
 
 /// Names can be printed in a line and tell areas apart; an empty one is none.
-fn check_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), (u16, AreaNameProblem)> {
+pub(crate) fn check_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), (u16, AreaNameProblem)> {
     let mut taken = BTreeMap::new();
     for (area, name) in (1..=u16::MAX).zip(names) {
         if name.len() > MAX_NAME {
