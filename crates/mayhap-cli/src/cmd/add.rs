@@ -20,9 +20,11 @@ use crate::same_file::must_not_be_input;
 
 /// Add keys to a filter file, in place
 ///
-/// The file is locked meanwhile: of two writers none loses a key. Nothing is added if a record is bad or a key finds no
-/// room.
+/// The file is locked while it is updated, so that two writers at once lose no key. If a record is bad or a key finds no
+/// room, no key is added.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mayhap add urls.mayhap more.txt\n  \
+cut -d' ' -f1 access.log | mayhap add block.mayhap")]
 pub(crate) struct Args {
     /// The filter file
     filter: PathBuf,

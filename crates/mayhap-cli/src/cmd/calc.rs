@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::output::{is_stdout, write_picture};
 use crate::{YES, numbers, report};
 
-/// Size a filter: give any two or three of -n, -p, --bits and --probes, get the rest
+/// Size a filter: give two or three of -n, -p, --bits and --probes, get the rest
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  mayhap calc -n 40M -p 1in1M\n  mayhap calc --size 64MiB -p 1e-6\n  mayhap calc -n 1M --bits 10M\n  mayhap calc -n 1M -p 1% --plot bits.svg\n  mayhap calc -n 1M -p 1% --family bloom,cuckoo"
@@ -30,26 +30,30 @@ pub(crate) struct Args {
     /// Memory, in place of --bits
     #[arg(long, value_name = "BYTES", value_parser = numbers::size, allow_hyphen_values = true, conflicts_with = "bits")]
     size: Option<u64>,
-    /// Positions examined per key
+    /// Number of probes per key
     #[arg(long, value_name = "K", value_parser = numbers::probes, allow_hyphen_values = true)]
     probes: Option<u32>,
-    /// Only these families, such as bloom,cuckoo [default: all, and what people take without a filter]
+    /// Only these families, such as bloom,cuckoo
+    ///
+    /// [default: all, and the structures people usually start with]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = super::build::family_name)]
     family: Vec<&'static Family>,
-    /// So many others are known, for the family universe
+    /// Number of other keys that are looked up, for the family universe
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_hyphen_values = true)]
     universe: Option<u64>,
-    /// Keys of so many bytes, for the size of a hash set of the keys themselves
+    /// Length of a key in bytes, for hash sets of keys
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(0..=1 << 30), default_value = "50")]
     key_bytes: u64,
-    /// Draw bits per key against the rate, for all families and the bound, into this file (SVG); - is standard output, where
-    /// the table is then left out, and --json goes to standard error
+    /// Draw bits per key against the rate into FILE (SVG)
+    ///
+    /// For all families and the bound. With - the picture goes to standard output, without the table, and --json to
+    /// standard error.
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Replace the file of --plot even if it is not an SVG image. A key file is never replaced
+    /// Replace the file of --plot even if it is not an SVG image. Key files are never replaced
     #[arg(long, requires = "plot")]
     force: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

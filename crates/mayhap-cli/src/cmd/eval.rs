@@ -18,22 +18,23 @@ use serde_json::{Value, json};
 use crate::args::Common;
 use crate::cmd::build::family_name;
 use crate::output::{is_stdout, must_take_picture, write_picture};
+use crate::suggest::unknown;
 use crate::{YES, numbers, report};
 
-/// Measure families with keys of your choice: the rate against the predicted one, times, bits per key
+/// Measure families: rate against prediction, times, bits per key
 ///
-/// Keys are drawn from a distribution, so some come twice: predictions start from the number of different ones, or from
-/// what a filter of fingerprints, layers or slices holds of them. Absent keys
-/// are drawn from the same distribution, and those that are in are dropped by an exact set.
+/// Keys are drawn from a distribution, so some occur twice: predictions use the number of distinct keys, or what a filter of
+/// fingerprints, layers or slices holds of them. Absent keys are drawn from the same distribution, without those that an
+/// exact set finds among the keys.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  mayhap eval --family all --data uniform,gaussian,exponential -n 1M -p 1%\n  mayhap eval --family bloom,blocked --data zipf:1.1,url --repeat 5\n  mayhap eval -n 1M --plot plots\n  mayhap eval --hashes -n 1M\n  mayhap eval --suite classic\n  mayhap eval --suite papers --only BLM-1,CKO-2\n\nData: uniform[:BOUND] (2^31), gaussian[:SCALE] (1e8; the mean is 8 scales), exponential[:SCALE] (1e8),\nzipf[:EXPONENT] (1; of four times as many integers as keys), sequential, uuid, url"
 )]
 pub(crate) struct Args {
-    /// Families, by name; all of them without it
+    /// Families, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = family, default_value = "all", conflicts_with_all = ["suite", "hashes"])]
     family: Vec<FamilyChoice>,
-    /// Where keys come from
+    /// Distributions of the keys, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = data, default_value = "uniform", conflicts_with_all = ["suite", "hashes"])]
     data: Vec<Data>,
     /// Number of keys [default: 1M; 10M in --suite classic]
@@ -42,28 +43,36 @@ pub(crate) struct Args {
     /// False-positive rate
     #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true, default_value = "1%", conflicts_with = "suite")]
     fpr: f64,
-    /// Do everything so often, with other keys: rates are those of all together, times are medians
+    /// Number of runs with other keys
+    ///
+    /// Rates are those of all runs together, times are medians.
     #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u64).range(1..=1000), default_value = "1", conflicts_with_all = ["suite", "hashes"])]
     repeat: u64,
-    /// Ask for so many absent keys [default: enough for 10,000 false positives, up to 10M]
+    /// Number of lookups of absent keys
+    ///
+    /// [default: enough for 10,000 false positives, up to 10M]
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_hyphen_values = true, conflicts_with = "suite")]
     questions: Option<u64>,
-    /// Absent keys: from the same distribution, or odd numbers where even ones are in
+    /// Absent keys: of the same distribution, or odd numbers where keys are even
     #[arg(long, value_enum, default_value = "same", conflicts_with_all = ["suite", "hashes"])]
     absent: AbsentChoice,
-    /// Every seed gives other keys, always the same
+    /// Seed of the random keys
     #[arg(long, value_name = "SEED", value_parser = numbers::seed, allow_hyphen_values = true, default_value = "1")]
     seed: u64,
-    /// Write pictures into this folder (SVG): bits against rate, rate against keys, time against keys, time against load
+    /// Write plots into DIR (SVG)
+    ///
+    /// Bits against rate, rate against keys, time against keys, time against load.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["suite", "hashes"])]
     plot: Option<PathBuf>,
     /// Replace files of --plot even if they are not SVG images
     #[arg(long, requires = "plot")]
     force: bool,
-    /// Compare hash functions instead: how fast they are, and the rate that a Bloom filter has with each
+    /// Compare hash functions instead: speed, and the rate of a Bloom filter
     #[arg(long, conflicts_with = "suite")]
     hashes: bool,
-    /// Rerun known experiments instead: those of the papers, or those that circulate about Bloom filters
+    /// Rerun known experiments instead
+    ///
+    /// Those of the papers, or the classic ones of articles about Bloom filters.
     #[arg(long, value_enum)]
     suite: Option<Suite>,
     /// Only these experiments of --suite papers, such as BLM-1,CKO-2
@@ -72,7 +81,7 @@ pub(crate) struct Args {
     /// Guava's jar, for --suite classic [default: /usr/share/java/guava.jar]
     #[arg(long, value_name = "JAR")]
     guava: Option<PathBuf>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -93,14 +102,19 @@ fn family(name: &str) -> Result<FamilyChoice, String> {
     if name == "all" { Ok(FamilyChoice::All) } else { family_name(name).map(FamilyChoice::One) }
 }
 
-fn data(text: &str) -> Result<Data, mayhap_eval::UnknownData> {
-    text.parse()
+fn data(text: &str) -> Result<Data, String> {
+    let name = text.split(':').next().unwrap_or(text);
+    let names = Data::ALL.map(Data::name);
+    if !names.contains(&name) {
+        return Err(unknown("data", name, &names));
+    }
+    text.parse().map_err(|refused: mayhap_eval::UnknownData| refused.to_string())
 }
 
 fn paper(name: &str) -> Result<&'static Paper, String> {
     PAPERS.iter().find(|paper| paper.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
         let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-        format!("no experiment is called {name:?}; take some of {}", names.join(", "))
+        unknown("experiment", name, &names)
     })
 }
 

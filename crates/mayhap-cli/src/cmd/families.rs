@@ -11,8 +11,12 @@ use crate::{YES, report};
 
 /// List the families, what each can do and what it costs
 #[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Examples:\n  mayhap families\n  mayhap families --wide\n  mayhap families bloom cuckoo\n  \
+mayhap families --json"
+)]
 pub(crate) struct Args {
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }

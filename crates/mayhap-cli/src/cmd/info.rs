@@ -22,23 +22,27 @@ use crate::{YES, report};
 
 /// Show a filter file's family, size, fill and rates
 ///
-/// Reads the header only, however large the file is, and the bits of a `blocked` filter of at most 1 MiB; of another
-/// program's file all of it.
+/// Reads only the header, however large the file is, and the bits of a `blocked` filter of at most 1 MiB. The file of
+/// another program is read as a whole.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mayhap info urls.mayhap\n  mayhap info --verify urls.mayhap\n  \
+mayhap info urls.mayhap --heatmap fill.svg\n  mayhap info urls.mayhap --json")]
 pub(crate) struct Args {
     /// The filter file
     filter: PathBuf,
-    /// Read the whole file and compare its checksum
+    /// Read the whole file and verify its checksum
     #[arg(long)]
     verify: bool,
-    /// Draw the share of set bits in each part of the filter, from its start to its end, into this file (SVG); - is standard
-    /// output, where the report is then left out, and --json goes to standard error
+    /// Draw the fill of each part of the filter into FILE (SVG)
+    ///
+    /// The share of set bits, from the start of the filter to its end. With - the picture goes to standard output, without
+    /// a report, and --json to standard error.
     #[arg(long, value_name = "FILE")]
     heatmap: Option<PathBuf>,
-    /// Replace the file of --heatmap even if it is not an SVG image. The filter and a key file are never replaced
+    /// Replace the file of --heatmap even if it is not an SVG image. The filter and key files are never replaced
     #[arg(long, requires = "heatmap")]
     force: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]

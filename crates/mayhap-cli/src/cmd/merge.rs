@@ -18,32 +18,36 @@ use crate::{YES, numbers, report};
 
 /// Merge filter files into one that holds the keys of all
 ///
-/// They must agree in family and hash, and for --intersect in size; a difference is named. For a union,
-/// different sizes are brought together where the family allows, at a higher false-positive rate.
+/// The filters must have the same family and hash, and for --intersect the same size. A union brings different sizes
+/// together where the family allows it, at a higher false-positive rate.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mayhap build -n 10k -o a.mayhap urls.txt\n  \
+mayhap build -n 10k -o b.mayhap more.txt\n  mayhap merge -o all.mayhap a.mayhap b.mayhap\n  \
+mayhap merge --intersect -o both.mayhap a.mayhap b.mayhap\n  \
+mayhap merge --max-fpr 2% -o all.mayhap a.mayhap b.mayhap")]
 pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace the output even if it is a file that is not a filter. A key file is never replaced
+    /// Replace the output even if it is not a filter. Key files are never replaced
     #[arg(long)]
     force: bool,
     /// The filter files
     #[arg(required = true, num_args = 1..)]
     filters: Vec<PathBuf>,
-    /// Keep only the keys that are in all of them
+    /// Keep only keys that are in all filters
     ///
     /// The result has two false-positive rates: one for keys that are in none of the filters, and a higher one for keys that are
     /// in some of them. A key of one filter alone is admitted as often as the other filter admits an absent key.
     #[arg(long, conflicts_with = "minus")]
     intersect: bool,
-    /// Keep only the keys of the first that are in none of the others
+    /// Keep only keys of the first filter that are in none of the others
     #[arg(long)]
     minus: bool,
     /// Write nothing if the result's false-positive rate is above this
     #[arg(long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
     max_fpr: Option<f64>,
-    /// Print the result as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
