@@ -9,6 +9,7 @@ use mayhap::{Family, Layout, Plan, Spec, SpecError, math};
 use mayhap_eval::{Axis, BITMAP_BITS_PER_KEY, Chart, Scale, Series};
 use serde_json::json;
 
+use crate::cmd::families::{LETTERS, abilities, letters};
 use crate::output::{is_stdout, write_picture};
 use crate::{YES, numbers, report};
 
@@ -53,6 +54,9 @@ pub(crate) struct Args {
     /// Replace the file of --plot even if it is not an SVG image. Key files are never replaced
     #[arg(long, requires = "plot")]
     force: bool,
+    /// Show all columns, however wide
+    #[arg(long)]
+    wide: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -139,9 +143,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         )?;
     }
     writeln!(report::stdout())?;
-    let rows: Vec<Vec<String>> = plans.iter().map(cells).collect();
-    let head = ["family", "keys", "bits/key", "bytes", "probes", "rate at capacity", "over bound", "can"];
-    report::print_table(&head, &rows, &[7])?;
+    print_plans(&plans, args)?;
     if !args.family.is_empty() {
         return Ok(YES);
     }
@@ -271,15 +273,31 @@ fn as_json(Row { family, layout, plan }: &Row) -> serde_json::Value {
     })
 }
 
-fn cells(Row { family, layout, plan }: &Row) -> Vec<String> {
-    vec![
-        report::family(family.name, *layout),
-        report::grouped(plan.capacity),
-        report::short(plan.bits_per_key()),
-        report::bytes(plan.bits.div_ceil(8)),
-        plan.probes.map_or("–".into(), |probes| probes.to_string()),
-        if family.can.exact { "exact".into() } else { report::short(plan.fpr) },
-        overhead(plan).map_or("–".into(), |overhead| format!("{overhead:.3}x")),
-        super::families::abilities(family),
-    ]
+/// Prints the table of families. All columns need 140 characters; in 80 there is no place for the number of keys if it was
+/// given, and for the size if that was.
+fn print_plans(plans: &[Row], args: &Args) -> Result<()> {
+    let is_sized = args.bits.is_some() || args.size.is_some();
+    let (has_keys, has_size) = (args.wide || is_sized, args.wide || !is_sized);
+    let columns: [(&str, bool, fn(&Row) -> String); 8] = [
+        ("family", true, |row| report::family(row.family.name, row.layout)),
+        ("keys", has_keys, |row| report::grouped(row.plan.capacity)),
+        ("bits/key", true, |row| report::short(row.plan.bits_per_key())),
+        ("size", has_size, |row| report::bytes(row.plan.bits.div_ceil(8))),
+        ("probes", true, |row| row.plan.probes.map_or("–".into(), |probes| probes.to_string())),
+        ("rate", true, |row| match row.family.can.exact {
+            true => "exact".into(),
+            false => report::rate(row.plan.fpr),
+        }),
+        ("/bound", true, |row| overhead(&row.plan).map_or("–".into(), report::short)),
+        ("can", true, if args.wide { |row| abilities(row.family) } else { |row| letters(row.family) }),
+    ];
+    let columns: Vec<_> = columns.into_iter().filter(|(_, is_shown, _)| *is_shown).collect();
+    let head: Vec<&str> = columns.iter().map(|(name, ..)| *name).collect();
+    let rows: Vec<Vec<String>> =
+        plans.iter().map(|row| columns.iter().map(|(.., cell)| cell(row)).collect()).collect();
+    report::print_table(&head, &rows, &[head.len() - 1])?;
+    if args.family.is_empty() && !args.wide {
+        writeln!(report::stdout(), "\n{LETTERS}; /bound: size over the lower bound")?;
+    }
+    Ok(())
 }
