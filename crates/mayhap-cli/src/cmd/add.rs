@@ -229,10 +229,10 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let (new, report) = update_file(path, format, &reading, secret_of(hashing).as_ref(), change)?;
     let keys = count;
     common.say(format_args!(
-        "{}: {} keys added, {} of them were new",
+        "{}: {} added{}",
         path.display(),
-        report::grouped(keys),
-        report::grouped(new),
+        report::counted(keys, "key"),
+        if new < keys { format!(", {} of them new", report::grouped(new)) } else { String::new() },
     ));
     // Only now is it true: the disk may have been full.
     warn_if_over_capacity(common, &report);

@@ -159,9 +159,13 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     ];
     pairs.extend(plan.probes.map(|probes| ("probes", probes.to_string())));
     if !choice.can.exact {
-        pairs.push(("rate asked", report::rate(plan.fpr_asked)));
+        pairs.push(("rate requested", report::rate(plan.fpr_asked)));
         pairs.push(("rate", report::rate(plan.fpr)));
-        pairs.push(("half more", choice.beyond.to_string()));
+        let beyond = match choice.beyond {
+            Beyond::Rate(rate) => report::rate(rate),
+            other => other.to_string(),
+        };
+        pairs.push(("at 150% of keys", beyond));
     }
     pairs.push(("guarantee", choice.guarantee.text().to_string()));
     pairs.push(("build it", command(args, choice).unwrap_or_else(|| ONLY_IN_RUST.into())));

@@ -412,7 +412,7 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
     let granted = probe.report().fpr_asked;
     if let Some(asked) = args.fpr.filter(|&asked| asked < granted) {
         return Err(anyhow!(
-            "-p {}: filters of the format {} have a rate of {}, whatever is asked for; leave it out",
+            "-p {}: filters of the format {} have a rate of {}, whatever is requested; leave it out",
             report::short(asked),
             format.name,
             report::rate(granted),
@@ -459,7 +459,7 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     }
     if args.removable && args.counting_rule == Some(CountingRule::MinimalIncrease) {
         return Err(anyhow!(
-            "--removable was asked for, and nothing can be removed by the counting rule minimal-increase; leave the \
+            "--removable: the counting rule minimal-increase cannot remove keys; leave the \
              rule out"
         ));
     }
@@ -576,7 +576,11 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     secret.save(|| write(args.target(), &*filter, Summing::Payload))?;
     if args.grow {
         let doublings = filter.doublings().map_or(0, |doublings| doublings.made);
-        common.say(format_args!("--grow: the family {}, doubled {doublings} times", filter.family().name));
+        common.say(format_args!(
+            "--grow: the family {}, after {}",
+            filter.family().name,
+            report::counted(doublings.into(), "doubling")
+        ));
     } else if args.removable {
         common
             .say(format_args!("--removable: the family {}, whose keys can be removed", filter.family().name));
@@ -858,7 +862,7 @@ pub(crate) fn insert_spooled(filter: &mut dyn AnyFilter, spool: Spool) -> Result
 /// Readies a filter to be written, or says that there is no memory for it.
 pub(crate) fn settle(filter: &mut dyn AnyFilter) -> Result<()> {
     filter.settle().map_err(|OutOfMemory { bytes }| {
-        anyhow!("{bytes} bytes of memory are needed to write it and were not granted")
+        anyhow!("out of memory: could not allocate {} to write it", report::bytes(bytes as u64))
     })
 }
 
@@ -993,10 +997,12 @@ fn describe(
         print_beside(&args.output, &value)?;
         return Ok(());
     }
-    let probes = report.probes.map_or(String::new(), |probes| format!(", {probes} probes"));
-    let keys = report::grouped(report.inserted.unwrap_or(0));
+    let probes = report
+        .probes
+        .map_or(String::new(), |probes| format!(", {}", report::counted(probes.into(), "probe")));
+    let keys = report::counted(report.inserted.unwrap_or(0), "key");
     common.say(format_args!(
-        "{}: {}{} with {keys} keys in {}{probes}; {}",
+        "{}: {}{} with {keys} in {}{probes}; {}",
         args.output.display(),
         report::kind(filter),
         filter.rule().map_or(String::new(), |rule| format!(" by the rules of {rule}")),
@@ -1027,10 +1033,10 @@ fn describe(
 pub(crate) fn warn_if_over_capacity(common: &Common, report: &Report) {
     if report.over_capacity() {
         let held = report.estimated_len.map_or("more keys than can be told".into(), |len| {
-            format!("about {} keys", report::grouped(len.round() as u64))
+            format!("about {}", report::counted(len.round() as u64, "key"))
         });
         common.say(format_args!(
-            "warning: it holds {held} and was made for {}; its false-positive rate is now {}, asked was {}",
+            "warning: it holds {held} and was made for {}; its false-positive rate is now {}, requested was {}",
             report::grouped(report.capacity),
             report::rate(report.fpr_now),
             report::rate(report.fpr_asked),

@@ -152,7 +152,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         .iter()
         .map(|row| {
             let per_key = 8.0 * row.bytes as f64 / sized.capacity as f64;
-            let error = if row.fpr < 1e-12 { "none".into() } else { report::percent(row.fpr) };
+            let error = if row.fpr < 1e-12 { "none".into() } else { report::rate(row.fpr) };
             vec![row.name.to_string(), report::short(per_key), report::bytes(row.bytes), error]
         })
         .collect();
@@ -297,7 +297,7 @@ fn print_plans(plans: &[Row], args: &Args) -> Result<()> {
         plans.iter().map(|row| columns.iter().map(|(.., cell)| cell(row)).collect()).collect();
     report::print_table(&head, &rows, &[head.len() - 1])?;
     if args.family.is_empty() && !args.wide {
-        writeln!(report::stdout(), "\n{LETTERS}; /bound: size over the lower bound")?;
+        writeln!(report::stdout(), "\n{LETTERS}\n/bound: the size over the lower bound")?;
     }
     Ok(())
 }

@@ -395,7 +395,7 @@ fn with_state(
         && let Some(format @ (FileFormat::Foreign(_) | FileFormat::Parquet)) = shown(state, start)?
     {
         bail!(
-            "{}: a file of the format {} cannot be a state, which is asked by digests of ours; leave it to `mayhap check \
+            "{}: a file of the format {} cannot be a state, since it hashes keys differently; leave it to `mayhap check \
              -v` and `mayhap add`",
             state.display(),
             format.name()
@@ -486,7 +486,7 @@ fn must_suit(args: &Args, state: &Path, filter: &dyn AnyFilter) -> Result<KeyArg
     check_kind(state, filter, &keys)?;
     if let Some(rule) = filter.rule() {
         bail!(
-            "{}: a filter by the rules of {rule} cannot be a state, which is asked by digests of ours; leave it to \
+            "{}: a filter by the rules of {rule} cannot be a state, since it hashes keys differently; leave it to \
              `mayhap check -v` and `mayhap add`",
             state.display()
         );

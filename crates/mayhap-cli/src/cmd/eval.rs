@@ -163,7 +163,7 @@ impl Args {
         let questions = self.questions.unwrap_or((10_000.0 / self.fpr).clamp(1e5, 1e7) as u64);
         ensure!(
             (1..=MOST).contains(&questions),
-            "{questions} questions were asked for; it must be 1 to {MOST}"
+            "{questions} questions were requested; it must be 1 to {MOST}"
         );
         Ok(questions)
     }
@@ -300,7 +300,7 @@ fn print(
 ) -> Result<()> {
     writeln!(
         report::stdout(),
-        "{} keys at {}, {} absent keys asked, seed {}\n",
+        "{} keys at {}, {} absent keys looked up, seed {}\n",
         report::grouped(keys),
         report::rate(args.fpr),
         report::grouped(questions),
@@ -363,7 +363,7 @@ fn print(
     }
     writeln!(
         report::stdout(),
-        "\nTimes are nanoseconds per key on one thread, hashing included; filters are asked in batches."
+        "\nTimes are nanoseconds per key on one thread, hashing included; lookups are in batches."
     )?;
     if ladders.is_empty() {
         return Ok(());
@@ -378,7 +378,7 @@ fn print(
                 data.to_string(),
                 report::short(8.0 * row.bytes as f64 / *distinct as f64),
                 if row.fpr_predicted < 1e-12 { "none".into() } else { report::short(row.fpr_predicted) },
-                row.false_positives.rate().map_or("not asked".into(), report::short),
+                row.false_positives.rate().map_or("–".into(), report::short),
                 nanoseconds(row.insert_ns),
                 nanoseconds(row.hit_ns),
                 nanoseconds(row.miss_ns),
@@ -523,7 +523,7 @@ fn hashes(args: &Args, common: &Common) -> Result<u8> {
     }
     writeln!(
         report::stdout(),
-        "A Bloom filter of {} keys at {}, {} absent keys asked\n",
+        "A Bloom filter of {} keys at {}, {} absent keys looked up\n",
         report::grouped(keys),
         report::rate(args.fpr),
         report::grouped(questions)
@@ -551,7 +551,7 @@ fn hashes(args: &Args, common: &Common) -> Result<u8> {
     writeln!(
         report::stdout(),
         "\nns: for a key of {TIMED_BYTES} bytes. Predicted: for random bits, as many as the hash has; two keys with the same hash \
-         cannot be told apart. decimal: even numbers are in, odd ones are asked for."
+         cannot be told apart. decimal: even numbers are in, odd ones are looked up."
     )?;
     Ok(YES)
 }

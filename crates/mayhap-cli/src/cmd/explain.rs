@@ -176,7 +176,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     }
     let picture = filter.picture(ink);
     if picture.is_long() {
-        writeln!(out, "\nall of it, with {} keys", held.len())?;
+        writeln!(out, "\nall of it, with {}", report::counted(held.len() as u64, "key"))?;
         picture.whole().iter().try_for_each(|line| writeln!(out, "  {line}"))?;
     }
     for (key, answer) in asked.iter().zip(&answers) {

@@ -37,8 +37,7 @@ impl Args {
 /// What the letters of a table mean.
 pub(crate) const LETTERS: &str = "can: i insert, r remove, c count, l label, m merge, g grow";
 
-const QUANTITIES: &str =
-    "n keys, k probes, p false-positive rate, U the largest integer, m other keys of a universe";
+const QUANTITIES: &str = "n keys, k probes, p false-positive rate, U largest integer, m other known keys";
 
 /// What a family can do, in a letter each.
 pub(crate) fn letters(family: &Family) -> String {

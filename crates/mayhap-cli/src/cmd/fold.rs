@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
 fn explain(error: FoldError) -> String {
     match error {
         FoldError::TooFull { asked, now } => format!(
-            "its false-positive rate is {} already, asked was {}; nothing was written",
+            "its false-positive rate is already {}, requested was {}; nothing was written",
             report::rate(now),
             report::rate(asked),
         ),

@@ -173,13 +173,11 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         filter.rule().map(|rule| ("rule", format!("{rule}: hashed and probed as that program does"))),
     );
     pairs.extend([
-        ("capacity", format!("{} keys", report::grouped(report.capacity))),
+        ("capacity", report::counted(report.capacity, "key")),
         ("inserted", report.inserted.map_or_else(unknown, report::grouped)),
         (
             "estimated",
-            report
-                .estimated_len
-                .map_or_else(unknown, |len| format!("{} keys", report::grouped(len.round() as u64))),
+            report.estimated_len.map_or_else(unknown, |len| report::counted(len.round() as u64, "key")),
         ),
         (
             "size",
@@ -243,7 +241,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         let size = report::bytes(16 * exceptions);
         pairs.push((
             "exceptions",
-            format!("{} keys, {size}, answered no exactly", report::grouped(exceptions)),
+            format!("{}, {size}, answered no exactly", report::counted(exceptions, "key")),
         ));
     }
     if let Some(rules) = filter.key_rules() {
@@ -256,7 +254,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         }
     }
     pairs.extend([
-        ("rate asked", report::rate(report.fpr_asked)),
+        ("rate requested", report::rate(report.fpr_asked)),
         ("rate now", report::rate_now(&report)),
         ("at capacity", report::rate_at_capacity(&report)),
         ("guarantee", report.guarantee.text().to_string()),
@@ -265,7 +263,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         ("checksum", explain(checked).to_string()),
     ]);
     if report.over_capacity() {
-        pairs.push(("warning", "over capacity: the rate is above the one asked for".to_string()));
+        pairs.push(("warning", "over capacity: the rate is above the requested one".to_string()));
     }
     report::print_pairs(&pairs)?;
     if let Some(areas) = &areas {
@@ -372,13 +370,13 @@ fn describe(counters: &CounterReport) -> String {
 
 fn describe_layer(layer: &LayerReport) -> String {
     format!(
-        "{} of {} keys, {}, {} probes, fill {}, rate now {}",
+        "{} of {}, {}, {}, fill {}, rate now {}",
         report::grouped(layer.keys),
-        report::grouped(layer.capacity),
+        report::counted(layer.capacity, "key"),
         report::bytes(layer.bits.div_ceil(8)),
-        layer.probes,
+        report::counted(layer.probes.into(), "probe"),
         report::percent(layer.fill),
-        report::short(layer.fpr_now),
+        report::rate(layer.fpr_now),
     )
 }
 

@@ -165,11 +165,11 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         print_beside(&args.output, &value)?;
     } else {
         let about = if mixed { "at most about" } else { "about" };
-        let keys = keys.map_or("an unknown number of".into(), |len| {
-            format!("{about} {}", report::grouped(len.round() as u64))
+        let keys = keys.map_or("an unknown number of keys".into(), |len| {
+            format!("{about} {}", report::counted(len.round() as u64, "key"))
         });
         common.say(format_args!(
-            "{}: {keys} keys, false-positive rate now {}",
+            "{}: {keys}, false-positive rate now {}",
             args.output.display(),
             report::rate_now(&report),
         ));
@@ -183,7 +183,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             warn_if_over_capacity(common, &report);
         } else if report.fpr_now > report.fpr_asked {
             common.say(format_args!(
-                "warning: its false-positive rate is now {}, asked was {}",
+                "warning: its false-positive rate is now {}, requested was {}",
                 report::rate(report.fpr_now),
                 report::rate(report.fpr_asked),
             ));
@@ -200,6 +200,7 @@ fn size(filter: &dyn AnyFilter) -> (u64, Option<u32>) {
 
 fn describe_size(filter: &dyn AnyFilter) -> String {
     let (bits, probes) = size(filter);
-    let probes = probes.map_or(String::new(), |probes| format!(", {probes} probes"));
+    let probes =
+        probes.map_or(String::new(), |probes| format!(", {}", report::counted(probes.into(), "probe")));
     format!("{} bits{probes}", report::grouped(bits))
 }

@@ -63,16 +63,16 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let (removed, stuck) = update_file(path, format, &reading, secret_of(hashing).as_ref(), change)?;
     let absent: u64 = keys - removed - stuck;
     common.say(format_args!(
-        "{}: {} keys removed, {} were not in",
+        "{}: {} removed, {} not in",
         path.display(),
-        report::grouped(removed),
-        report::grouped(absent),
+        report::counted(removed, "key"),
+        if absent == 1 { "1 was".into() } else { format!("{} were", report::grouped(absent)) },
     ));
     if stuck > 0 {
         common.say(format_args!(
-            "{}: {} keys cannot be removed: their counters are saturated",
+            "{}: {} cannot be removed: saturated counters",
             path.display(),
-            report::grouped(stuck),
+            report::counted(stuck, "key"),
         ));
     }
     Ok(if absent == 0 && stuck == 0 { YES } else { NO })

@@ -162,7 +162,7 @@ fn nonsense_is_refused() {
         ("-p 5", "did you mean 5% (0.05)?"),
         ("--repeat 0", "0 is not in 1..=1000"),
         ("--questions 1G", "it must be 1 to 100000000"),
-        ("--questions 0", "0 questions were asked for"),
+        ("--questions 0", "0 questions were requested"),
         ("--data zipf -n 50M", "the limit is 20000000"),
         ("--suite classic --only BLM-1", "--only names experiments of --suite papers"),
         ("--suite papers -n 10", "its own number of keys"),

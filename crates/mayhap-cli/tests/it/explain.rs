@@ -274,7 +274,7 @@ fn a_large_filter_shows_where_something_happens_and_then_all() {
     let folder = Folder::new();
     let shown = folder.mayhap("explain hello --bits 1024 --ask world").run().ends(0).shows("  ...\n");
     let text = String::from_utf8(shown.out).unwrap();
-    let (_, all) = text.split_once("all of it, with 1 keys\n").expect("all of it");
+    let (_, all) = text.split_once("all of it, with 1 key\n").expect("all of it");
     assert_eq!(all.lines().take_while(|line| !line.is_empty()).count(), 16, "{text}");
     assert!(text.lines().all(|line| line.len() < 90), "{text}");
 }

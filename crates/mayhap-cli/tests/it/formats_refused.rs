@@ -268,13 +268,13 @@ fn a_state_of_dedup_is_one_of_ours() {
         folder.mayhap(&format!("build --format {format} -o state -n 10")).run().ends(0);
         let before = folder.read("state");
         folder.mayhap("dedup --state state").input("a\n").run().ends(2).prints("").says(
-            " cannot be a state, which is asked by digests of ours; leave it to `mayhap check -v` and `mayhap add`",
+            " cannot be a state, since it hashes keys differently; leave it to `mayhap check -v` and `mayhap add`",
         );
         assert!(folder.read("state") == before);
     }
     let before = folder.read("guava");
     let done = folder.mayhap("dedup --state guava").input("a\n").run().ends(2).prints("");
-    done.says("guava: a file of the format guava cannot be a state, which is asked by digests of ours; ");
+    done.says("guava: a file of the format guava cannot be a state, since it hashes keys differently; ");
     assert!(folder.read("guava") == before);
 }
 

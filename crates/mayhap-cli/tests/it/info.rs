@@ -57,7 +57,7 @@ fn the_report_for_people_says_the_same() {
         "inserted      1,000",
         "size          9,586 bits, 1.17 KiB",
         "probes        7",
-        "rate asked    1% (0.01, 1 in 100)",
+        "rate requested  1%",
         "guarantee     no false negatives",
         "hash          xxh3-128, seed 000000000000002a",
         "format        mayhap, version 1",
