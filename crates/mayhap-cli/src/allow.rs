@@ -63,13 +63,13 @@ impl Allowed {
     pub(crate) fn except_from(&self, filter: Box<dyn AnyFilter>, common: &Common) -> Box<dyn AnyFilter> {
         let filter = except(filter, self.lines.keys().copied());
         let stored = filter.exceptions().map_or(0, |exceptions| exceptions.keys);
-        let given = report::counted(self.lines.len() as u64, "key");
+        let given = report::grouped(self.lines.len() as u64);
         let why = if filter.can().exact {
             "an exact set denies them by itself".to_string()
         } else {
-            format!("{} stored, {}", report::grouped(stored), report::bytes(16 * stored))
+            format!("{} are stored, {}", report::grouped(stored), report::bytes(16 * stored))
         };
-        common.say(format_args!("--allow: {given} answered no, exactly; {why}"));
+        common.say(format_args!("--allow: {given} keys are answered no, exactly; {why}"));
         filter
     }
 }

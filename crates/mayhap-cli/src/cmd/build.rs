@@ -576,11 +576,8 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     secret.save(|| write(args.target(), &*filter, Summing::Payload))?;
     if args.grow {
         let doublings = filter.doublings().map_or(0, |doublings| doublings.made);
-        common.say(format_args!(
-            "--grow: the family {}, after {}",
-            filter.family().name,
-            report::counted(doublings.into(), "doubling")
-        ));
+        let times = if doublings == 1 { "once".into() } else { format!("{doublings} times") };
+        common.say(format_args!("--grow: the family {}, doubled {times}", filter.family().name));
     } else if args.removable {
         common
             .say(format_args!("--removable: the family {}, whose keys can be removed", filter.family().name));

@@ -23,7 +23,7 @@ use crate::{YES, numbers, report};
 #[command(after_help = "Examples:\n  mayhap explain hello world --bits 16 --probes 3 --ask mayhap\n  \
 mayhap explain a b --bits 8 --at a=1,2,3 --at b=3,4,5 --ask c --at c=1,3,5\n  \
 mayhap explain ada bob --family cuckoo --ask carol\n  \
-mayhap explain --family spatial --label quiet=kitchen --label danger=furnace --ask hall")]
+mayhap explain --family spatial --label a=kitchen --label b=furnace --ask x")]
 pub(crate) struct Args {
     /// Keys to insert, one after the other
     #[arg(value_name = "KEY")]

@@ -254,7 +254,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         }
     }
     pairs.extend([
-        ("rate requested", report::rate(report.fpr_asked)),
+        ("requested", report::rate(report.fpr_asked)),
         ("rate now", report::rate_now(&report)),
         ("at capacity", report::rate_at_capacity(&report)),
         ("guarantee", report.guarantee.text().to_string()),

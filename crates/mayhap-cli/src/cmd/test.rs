@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         return Ok(if held { YES } else { NO });
     }
     let mut pairs = vec![
-        ("keys looked up", report::grouped(present.trials)),
+        ("lookups", report::grouped(present.trials)),
         ("not found", report::grouped(missing)),
         ("rate claimed", report::rate_now(&claim)),
     ];

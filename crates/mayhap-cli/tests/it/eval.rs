@@ -153,7 +153,7 @@ fn the_ladder_is_measured_beside_all_families() {
 #[test]
 fn nonsense_is_refused() {
     let cases = [
-        ("--family blom", "no family is called \"blom\"; there are bloom, blocked"),
+        ("--family blom", "no family is called \"blom\"; did you mean \"bloom\"? There are bloom, blocked"),
         ("--data normal", "\"normal\" is no data: take uniform, gaussian"),
         ("--data gaussian:-3", "not negative"),
         ("--data uuid:3", "takes no number"),

@@ -17,14 +17,14 @@ fn a_roomy_filter_shrinks_to_the_rate_and_keeps_every_key() {
     let folded = folder.mayhap("fold -p 1% -o small roomy").run().ends(0).prints("");
     assert!(
         folded.err.starts_with(
-            "mayhap: small: folded by 96, from 1.15 MiB to 12.27 KiB; false-positive rate now 0.798%"
+            "mayhap: small: folded by 96, from 1.15 MiB to 12.27 KiB; false-positive rate now 0.799%"
         ),
         "{}",
         folded.err
     );
     folder.mayhap("check small keys").run().ends(0).prints(folder.read("keys"));
     folder.mayhap("test small keys --absent others").run().ends(0).shows("holds");
-    folder.mayhap("info --verify small").run().ends(0).shows("rate requested  1%");
+    folder.mayhap("info --verify small").run().ends(0).shows("requested     1%");
     let info = folder.mayhap("info --json small").run().ends(0).json();
     assert_eq!((&info["inserted"], &info["over_capacity"]), (&10_000.into(), &false.into()));
     assert!((10_000..11_000).contains(&info["capacity"].as_u64().unwrap()), "{info}");
@@ -95,7 +95,7 @@ fn what_cannot_be_folded_says_why_and_nothing_is_written() {
         .mayhap("fold -p 1e-6 -o small small")
         .run()
         .ends(2)
-        .says("mayhap: small: its false-positive rate is already 0.798%")
+        .says("mayhap: small: its false-positive rate is already 0.799%")
         .says(", requested was 1e-6; nothing was written");
     assert!(folder.read("small") == small && !folder.path("new").exists());
     // A prime number of bits, however empty.

@@ -88,14 +88,14 @@ fn a_format_that_nobody_knows_is_refused_with_those_that_there_are() {
         ["check", "info", "add", "remove", "count", "merge -o out", "fold -p 1% -o out", "test", "label"]
     {
         folder.mayhap(&format!("{command} guava --format guave")).run().ends(2).says(
-            "no format is called \"guave\"; there are mayhap, guava, go, go-json, go-gob, dcso, spark, ",
+            "no format is called \"guave\"; did you mean \"guava\"? There are mayhap, guava, go, go-json, go-gob, dcso, spark, ",
         );
     }
     folder
         .mayhap("convert guava -o out --to guave")
         .run()
         .ends(2)
-        .says("no format is called \"guave\"; there are ");
+        .says("no format is called \"guave\"; did you mean \"guava\"? There are ");
 }
 
 /// As xor8: 84 fingerprints. As pyprobables: 80 bytes of bits and a footer of 66 keys at one percent.

@@ -108,7 +108,7 @@ fn tables_of_families_fit_80_columns() {
         "calc -n 1M -p 1%",
         "calc -n 300T -p 1e-12",
         "calc --size 64MiB -p 1e-6",
-        "calc --size 1PiB -p 1%",
+        "calc --size 16TiB -p 1%",
         "calc -n 1k --bits 1M",
     ] {
         let done = folder.mayhap(command).run();

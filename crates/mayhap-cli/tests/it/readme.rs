@@ -65,7 +65,7 @@ fn the_example_with_exceptions_does_what_its_comments_say() {
     let (text, errors) = run(&format!("{files}{}ls\n", example("--keyed")));
     let names = "allow.txt\nbad.mayhap\nbad.mayhap.key\nblock.txt\n";
     assert_eq!(text, format!("evil.example\ngood.example\n{names}"));
-    assert!(errors.contains("--allow: 1 key answered no, exactly"), "{errors}");
+    assert!(errors.contains("--allow: 1 keys are answered no, exactly"), "{errors}");
 }
 
 #[test]
