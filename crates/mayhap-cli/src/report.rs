@@ -53,7 +53,8 @@ fn in_units(bytes: u64, step: f64, units: [&str; 5]) -> String {
 pub(crate) fn rate(rate: f64) -> String {
     match rate {
         ..=0.0 => "0".into(),
-        ..1e-4 => short(rate),
+        // What rounds to 0.01% is written so.
+        ..9.995e-5 => short(rate),
         _ => percent(rate),
     }
 }
@@ -84,7 +85,7 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{}%", short(100.0 * share))
 }
 
-/// Three significant digits, without zeros behind them. Large numbers keep all digits before the point.
+/// Three significant digits, without zeros behind them. From a thousand on, a whole number.
 pub(crate) fn short(value: f64) -> String {
     if value == 0.0 {
         return "0".into();
@@ -94,6 +95,9 @@ pub(crate) fn short(value: f64) -> String {
         // 1.00e-6 reads better as 1e-6.
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         return format!("{}e{exponent}", digits.trim_end_matches('0').trim_end_matches('.'));
+    }
+    if value >= 1000.0 {
+        return grouped(value.round() as u64);
     }
     let decimals = (2 - value.abs().log10().floor() as i32).max(0) as usize;
     let text = format!("{value:.decimals$}");
@@ -328,7 +332,8 @@ mod tests {
             (1e-18, "1e-18"),
             (1.2345e-9, "1.23e-9"),
             (1e-5, "1e-5"),
-            (9.9999e-5, "1e-4"),
+            (9.994e-5, "9.99e-5"),
+            (9.9999e-5, "0.01%"),
             (1e-4, "0.01%"),
             (0.001_001, "0.1%"),
             (0.009_999, "1%"),
@@ -341,7 +346,7 @@ mod tests {
         }
         assert_eq!(
             (short(9.585_059), short(38.34), short(1_234_567.0)),
-            ("9.59".into(), "38.3".into(), "1234567".into())
+            ("9.59".into(), "38.3".into(), "1,234,567".into())
         );
         assert_eq!((counted(0, "key"), counted(1, "key")), ("0 keys".into(), "1 key".into()));
         assert_eq!(counted(1000, "key"), "1,000 keys");

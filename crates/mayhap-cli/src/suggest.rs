@@ -1,7 +1,7 @@
 //! What is said of a name that does not exist.
 
-/// Names less alike than this have nothing to do with one another. Suggestions for options have the same bound.
-const ALIKE: f64 = 0.7;
+/// Names less alike than this have nothing to do with one another.
+const ALIKE: f64 = 0.8;
 
 /// The error for a name that is none of these, with the one that is most like it.
 pub(crate) fn unknown(what: &str, given: &str, names: &[&str]) -> String {
@@ -33,7 +33,7 @@ mod tests {
             );
             assert_eq!(error, expected);
         }
-        for given in ["xyz", ""] {
+        for given in ["xyz", "nothing", ""] {
             let expected =
                 format!("no family is called {given:?}; there are bloom, blocked, cuckoo, windowed");
             assert_eq!(unknown("family", given, &names), expected);

@@ -273,8 +273,8 @@ fn as_json(Row { family, layout, plan }: &Row) -> serde_json::Value {
     })
 }
 
-/// Prints the table of families. All columns need 140 characters; in 80 there is no place for the number of keys if it was
-/// given, and for the size if that was.
+/// Prints the table of families. All columns need 140 characters. In 80 there is no place for the number of keys if that was
+/// given, nor for the size and what it is over the bound if the size was.
 fn print_plans(plans: &[Row], args: &Args) -> Result<()> {
     let is_sized = args.bits.is_some() || args.size.is_some();
     let (has_keys, has_size) = (args.wide || is_sized, args.wide || !is_sized);
@@ -288,7 +288,7 @@ fn print_plans(plans: &[Row], args: &Args) -> Result<()> {
             true => "exact".into(),
             false => report::rate(row.plan.fpr),
         }),
-        ("/bound", true, |row| overhead(&row.plan).map_or("–".into(), report::short)),
+        ("/bound", has_size, |row| overhead(&row.plan).map_or("–".into(), report::short)),
         ("can", true, if args.wide { |row| abilities(row.family) } else { |row| letters(row.family) }),
     ];
     let columns: Vec<_> = columns.into_iter().filter(|(_, is_shown, _)| *is_shown).collect();
@@ -297,7 +297,10 @@ fn print_plans(plans: &[Row], args: &Args) -> Result<()> {
         plans.iter().map(|row| columns.iter().map(|(.., cell)| cell(row)).collect()).collect();
     report::print_table(&head, &rows, &[head.len() - 1])?;
     if args.family.is_empty() && !args.wide {
-        writeln!(report::stdout(), "\n{LETTERS}\n/bound: the size over the lower bound")?;
+        writeln!(report::stdout(), "\n{LETTERS}")?;
+        if has_size {
+            writeln!(report::stdout(), "/bound: the size over the lower bound")?;
+        }
     }
     Ok(())
 }

@@ -154,7 +154,7 @@ fn the_ladder_is_measured_beside_all_families() {
 fn nonsense_is_refused() {
     let cases = [
         ("--family blom", "no family is called \"blom\"; did you mean \"bloom\"? There are bloom, blocked"),
-        ("--data normal", "\"normal\" is no data: take uniform, gaussian"),
+        ("--data normal", "no data is called \"normal\"; there are uniform, gaussian"),
         ("--data gaussian:-3", "not negative"),
         ("--data uuid:3", "takes no number"),
         ("-n 0", "a capacity of 0 keys"),

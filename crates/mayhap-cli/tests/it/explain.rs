@@ -302,7 +302,12 @@ fn nonsense_is_refused() {
         ("a --bits 0", "0 bits were asked for; the least is 1"),
         ("a --probes 65", "65 probes were asked for; it must be 1 to 64"),
         ("a --family fuse", &format!("the family fuse cannot be drawn; those that can are {can}")),
-        ("a --family blom", &format!("no family is called \"blom\"; those that can be drawn are {can}")),
+        (
+            "a --family blom",
+            &format!(
+                "no family that can be drawn is called \"blom\"; did you mean \"bloom\"? There are {can}"
+            ),
+        ),
         ("a --at a=1,2,16", "a: "),
         ("a --at a=1,x", "is not a key and its positions, such as hello=1,2,3,4"),
         ("a --at b=1,2", "--at b: that key is neither inserted nor asked for"),
