@@ -17,6 +17,7 @@ use crate::keys::Kind;
 use crate::output::{Target, is_stdout};
 use crate::parquet_file;
 use crate::report;
+use crate::suggest::unknown;
 
 /// The format of a filter file.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -51,8 +52,9 @@ pub(crate) fn readable(name: &str) -> Result<FileFormat, String> {
         "mayhap" => Ok(FileFormat::Mayhap),
         "parquet" => Ok(FileFormat::Parquet),
         _ => interop::format(name).map(FileFormat::Foreign).ok_or_else(|| {
-            let all = names(FORMATS.iter().map(|format| format.name).chain(["parquet"]));
-            format!("no format is called {name:?}; there are {all}")
+            let all =
+                ["mayhap"].into_iter().chain(FORMATS.iter().map(|format| format.name)).chain(["parquet"]);
+            unknown("format", name, &all.collect::<Vec<_>>())
         }),
     }
 }
@@ -87,10 +89,10 @@ pub(crate) fn makeable(name: &str) -> Result<FileFormat, String> {
 
 /// A hash function by its name.
 pub(crate) fn hash_rule(name: &str) -> Result<HashRule, String> {
-    HashRule::ALL.into_iter().find(|rule| rule.name() == name).ok_or_else(|| {
-        let names = HashRule::ALL.map(HashRule::name);
-        format!("no hash function is called {name:?}; there are {}", names.join(", "))
-    })
+    HashRule::ALL
+        .into_iter()
+        .find(|rule| rule.name() == name)
+        .ok_or_else(|| unknown("hash function", name, &HashRule::ALL.map(HashRule::name)))
 }
 
 /// What keys are to a program that tells kinds apart: lines are text unless something else is said.
@@ -107,15 +109,15 @@ pub(crate) fn reading(kind: Kind, hash: Option<HashRule>) -> Reading {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Files of other programs")]
 pub(crate) struct FormatArgs {
-    /// The format of the filter file: mayhap, guava, go, go-json, go-gob, dcso, spark, redisbloom, redisbloom-cuckoo,
+    /// Format of the filter file: mayhap, guava, go, go-json, go-gob, dcso, spark, redisbloom, redisbloom-cuckoo,
     /// bloomfilter-crate, parquet (with --column), sbbf, xor8, xor16, fuse8, fuse16, pybloom-live, pyprobables, rbloom (with
     /// --hash), roaring [default: what its structure shows]
     #[arg(long, value_name = "NAME", value_parser = readable)]
     pub(crate) format: Option<FileFormat>,
-    /// The column of a Parquet file whose filter is asked
+    /// Column of a Parquet file whose filter is used
     #[arg(long, value_name = "NAME")]
     pub(crate) column: Option<String>,
-    /// The hash function of the keys, where the file does not tell: sha256 (rbloom), xxh64 (runtime filters of Spark's SQL),
+    /// Hash function of the keys, if the file does not name it: sha256 (rbloom), xxh64 (runtime filters of Spark's SQL),
     /// md5 (pybloom-live before version 4)
     #[arg(long, value_name = "NAME", value_parser = hash_rule)]
     pub(crate) hash: Option<HashRule>,

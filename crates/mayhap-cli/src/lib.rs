@@ -11,6 +11,7 @@ mod distinct;
 mod drawing;
 mod except;
 mod formats;
+mod help;
 mod input;
 mod json_key;
 mod keys;
@@ -27,12 +28,12 @@ mod secret;
 mod seen;
 mod spelling;
 mod stream;
+mod suggest;
 mod url_key;
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 
 use args::{Cli, Command};
@@ -49,7 +50,7 @@ const ERROR: u8 = 2;
 #[must_use]
 pub fn run() -> ExitCode {
     mayhap_store::fault::install("mayhap: ", "; --no-mmap reads files that others truncate", ERROR.into());
-    let Cli { mut common, command } = match Cli::try_parse() {
+    let Cli { mut common, command } = match help::parse() {
         Ok(cli) => cli,
         Err(instead) => return print_instead(instead),
     };

@@ -50,12 +50,14 @@ fn in_units(bytes: u64, step: f64, units: [&str; 5]) -> String {
     format!("{value:.2} {}", units[unit])
 }
 
-/// A rate as a percentage, a decimal number and one in so many: nobody should have to convert.
+/// A rate as people write it: a percentage down to 0.01%, and below that a power of ten.
 pub(crate) fn rate(rate: f64) -> String {
-    if rate <= 0.0 {
-        return "0".into();
+    match rate {
+        ..=0.0 => "0".into(),
+        // What rounds to 0.01% is written so.
+        ..9.995e-5 => short(rate),
+        _ => percent(rate),
     }
-    format!("{} ({}, 1 in {})", percent(rate), short(rate), short_count(1.0 / rate))
 }
 
 /// The present rate of a filter, and its interval if it is an estimate. The rate of an exact set is that of two keys with
@@ -65,7 +67,8 @@ pub(crate) fn rate_now(report: &mayhap::Report) -> String {
         _ if report.guarantee == Guarantee::Exact => "0 (exact)".into(),
         None => rate(report.fpr_now),
         Some((low, high)) => {
-            format!("{}, estimated; 95% interval {} to {}", rate(report.fpr_now), percent(low), percent(high))
+            let (now, low, high) = (rate(report.fpr_now), rate(low), rate(high));
+            format!("{now}, estimated; 95% interval {low} to {high}")
         }
     }
 }
@@ -83,24 +86,29 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{}%", short(100.0 * share))
 }
 
-/// Four significant digits, without noise behind them.
+/// Three significant digits, without zeros behind them. From a thousand on, a whole number.
 pub(crate) fn short(value: f64) -> String {
     if value == 0.0 {
         return "0".into();
     }
     if !(1e-4..1e7).contains(&value.abs()) {
-        let text = format!("{value:.3e}");
-        // 1.000e-6 reads better as 1e-6.
+        let text = format!("{value:.2e}");
+        // 1.00e-6 reads better as 1e-6.
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         return format!("{}e{exponent}", digits.trim_end_matches('0').trim_end_matches('.'));
     }
-    let decimals = (3 - value.abs().log10().floor() as i32).max(0) as usize;
+    if value >= 1000.0 {
+        return grouped(value.round() as u64);
+    }
+    let decimals = (2 - value.abs().log10().floor() as i32).max(0) as usize;
     let text = format!("{value:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
 }
 
-fn short_count(value: f64) -> String {
-    if value < 1e15 { grouped(value.round() as u64) } else { short(value) }
+/// A number with its noun: `1 key`, `2 keys`, `1,000 keys`. The plural has an s.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(number))
 }
 
 /// The word for how far a file was checked.
@@ -322,11 +330,28 @@ mod tests {
         assert_eq!(bytes(239_626_460 / 8 + 1), "28.57 MiB");
         assert_eq!(decimal_bytes(239_626_460 / 8 + 1), "29.95 MB");
         assert_eq!((decimal_bytes(999), decimal_bytes(1000)), ("999 B".into(), "1.00 kB".into()));
-        assert_eq!(rate(1e-5), "0.001% (1e-5, 1 in 100,000)");
-        assert_eq!(rate(0.01), "1% (0.01, 1 in 100)");
-        assert_eq!(rate(0.0), "0");
-        assert_eq!(short(0.010039), "0.01004");
-        assert_eq!(short(9.585059), "9.585");
-        assert_eq!(short(1234567.0), "1234567");
+        for (value, text) in [
+            (0.0, "0"),
+            (1e-18, "1e-18"),
+            (1.2345e-9, "1.23e-9"),
+            (1e-5, "1e-5"),
+            (9.994e-5, "9.99e-5"),
+            (9.9999e-5, "0.01%"),
+            (1e-4, "0.01%"),
+            (0.001_001, "0.1%"),
+            (0.009_999, "1%"),
+            (0.010_039, "1%"),
+            (0.123_45, "12.3%"),
+            (0.999_9, "100%"),
+            (1.0, "100%"),
+        ] {
+            assert_eq!(rate(value), text);
+        }
+        assert_eq!(
+            (short(9.585_059), short(38.34), short(1_234_567.0)),
+            ("9.59".into(), "38.3".into(), "1,234,567".into())
+        );
+        assert_eq!((counted(0, "key"), counted(1, "key")), ("0 keys".into(), "1 key".into()));
+        assert_eq!(counted(1000, "key"), "1,000 keys");
     }
 }

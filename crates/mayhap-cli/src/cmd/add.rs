@@ -22,9 +22,11 @@ use crate::same_file::must_not_be_input;
 
 /// Add keys to a filter file, in place
 ///
-/// The file is locked meanwhile: of two writers none loses a key. Nothing is added if a record is bad or a key finds no
-/// room. With --except keys are read only if files are named.
+/// The file is locked while it is updated, so that two writers at once lose no key. If a record is bad or a key finds no
+/// room, no key is added. With --except keys are read only if files are named.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mayhap add urls.mayhap more.txt\n  \
+cut -d' ' -f1 access.log | mayhap add block.mayhap")]
 pub(crate) struct Args {
     /// The filter file
     filter: PathBuf,
@@ -291,22 +293,24 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
                 let changed = change(&mut *filter)?;
                 Ok((except(filter, digests.iter().copied()), (changed, admitted)))
             })?;
+            let (keys, admitted) = (digests.len() as u64, report::grouped(admitted));
             common.say(format_args!(
-                "{}: {} keys are answered no from now on, exactly, {} of which were admitted before; one that really is in \
-                 is denied too",
+                "{}: {} answered no from now on, exactly, {admitted} of which {} admitted before; a key that really is in is \
+                 denied too",
                 path.display(),
-                report::grouped(digests.len() as u64),
-                report::grouped(admitted),
+                if keys == 1 { "1 key is".into() } else { format!("{} keys are", report::grouped(keys)) },
+                if admitted == "1" { "was" } else { "were" },
             ));
             changed
         }
     };
     if excepted.is_none() || !args.files.is_empty() {
+        let keys = count;
         common.say(format_args!(
-            "{}: {} keys added, {} of them were new",
+            "{}: {} added{}",
             path.display(),
-            report::grouped(count),
-            report::grouped(new),
+            report::counted(keys, "key"),
+            if new < keys { format!(", {} of them new", report::grouped(new)) } else { String::new() },
         ));
     }
     // Only now is it true: the disk may have been full.

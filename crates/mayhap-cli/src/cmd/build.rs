@@ -35,67 +35,81 @@ use crate::report;
 use crate::same_file::must_not_be_output;
 use crate::secret::{ForBuild, SecretArgs};
 use crate::spelling::warn_of_loss;
+use crate::suggest::unknown;
 
 /// Build a filter file from keys
 ///
-/// The number of keys need not be known: plain files are counted first, streams are hashed first. What
-/// was chosen is printed. A filter that is made larger than needed (-n) and with --foldable can be shrunk
-/// afterwards by `mayhap fold`, without its keys.
+/// The number of keys need not be known: files are counted first, streams are hashed first. The family and size that were
+/// chosen are printed. A filter that is built larger than needed (-n) with --foldable can be shrunk later by `mayhap fold`,
+/// without its keys.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "Examples:\n  mayhap build -o bad.mayhap blocklist.txt.gz\n  \
-zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  mayhap build --family shifting-association --label allow=good.txt --label block=bad.txt -o both.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  zcat huge.gz | mayhap build --static --memory 512MiB -o known.mayhap\n  mayhap build --smallest -p 0.1% -o shipped.mayhap known.txt\n  mayhap build --universe issued.txt -o revoked.mayhap revoked.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
+#[command(after_help = "Examples:\n  mayhap build -o block.mayhap block.txt\n  \
+cat urls.txt | mayhap build -p 1e-4 -o urls.mayhap\n  mayhap build --fastest -o urls.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap -d' ' -k1 access.log\n  \
+mayhap build --removable -p 0.1% -o urls.mayhap urls.txt\n  \
+mayhap build --label allow=allow.txt --label block=block.txt -o hosts.mayhap\n  \
+mayhap build --family shifting-association --label A=old.txt --label B=urls.txt -o both.mayhap\n  \
+tail -f access.log | mayhap build --grow -o seen.mayhap\n  \
+mayhap build --static -p 0.4% -o urls.mayhap urls.txt\n  \
+cat urls.txt | mayhap build --static --memory 512MiB -o urls.mayhap\n  \
+mayhap build --smallest -p 0.1% -o urls.mayhap urls.txt\n  \
+mayhap build --universe all.txt -o old.mayhap old.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
 pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace the output even if it is a file that is not a filter. A key file is never replaced
+    /// Replace the output even if it is not a filter. Key files are never replaced
     #[arg(long)]
     force: bool,
     /// Files with keys, one a line; none or - is standard input
     files: Vec<PathBuf>,
-    /// Make it for so many keys [default: as many as there are]
+    /// Number of keys [default: as many as there are]
     #[arg(short = 'n', long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
     capacity: Option<u64>,
     /// False-positive rate at capacity [default: 1%]
     #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
     fpr: Option<f64>,
-    /// Use so many bits. With --to go, and --probes, as its New has it
+    /// Number of bits; with --to go and --probes, as its New(m, k) takes it
     #[arg(long, value_name = "BITS", value_parser = numbers::bits, allow_hyphen_values = true)]
     bits: Option<u64>,
-    /// Examine so many positions per key
+    /// Number of probes per key
     #[arg(long, value_name = "K", value_parser = numbers::probes, allow_hyphen_values = true)]
     probes: Option<u32>,
-    /// The family; `mayhap families` lists them [default: bloom]
+    /// Family; `mayhap families` lists them [default: bloom]
     #[arg(long, value_name = "NAME", value_parser = family_name)]
     family: Option<&'static Family>,
-    /// No errors: an exact set (of integers with --as u64: bitmap or roaring, by density)
+    /// No errors: an exact set
+    ///
+    /// The family exact; with --as u64 bitmap or roaring, by density.
     #[arg(long, conflicts_with = "family")]
     exact: bool,
-    /// The fastest filter, for some more bits: the family blocked in the layout fastest
+    /// The fastest filter: blocked in the layout fastest
     #[arg(long, conflicts_with_all = ["family", "exact", "layout"])]
     fastest: bool,
-    /// How often each key came: the family spectral, asked by `mayhap count`
+    /// Count occurrences, for `mayhap count`: spectral
     #[arg(long, conflicts_with_all = ["family", "exact", "fastest", "layout"])]
     counts: bool,
-    /// How keys are counted by the family spectral: minimum-selection (keys can be removed), minimal-increase (fewer
+    /// Counting rule of the family spectral: minimum-selection (keys can be removed), minimal-increase (fewer
     /// wrong counts) or recurring-minimum (the smallest errors, 75% more memory) [default: minimal-increase]
     #[arg(long, value_name = "NAME", value_parser = rule_name)]
     counting_rule: Option<CountingRule>,
-    /// Use counters of so many bits: 2 to 16 in the family counting [default: 4], 2 to 8 in dleft [default: 2], 4 to 32
+    /// Bits per counter: 2 to 16 in the family counting [default: 4], 2 to 8 in dleft [default: 2], 4 to 32
     /// in spectral [default: as many as each needs], 2 to 16 in the families shifting [default: none, and no changes]
     #[arg(long, value_name = "BITS", value_parser = numbers::counter_bits, allow_hyphen_values = true)]
     counter_bits: Option<u32>,
-    /// Tell counts up to this one, in the family shifting-multiplicity: 1 to 57 [default: 57]
+    /// Largest count of the family shifting-multiplicity: 1 to 57 [default: 57]
     #[arg(long, value_name = "N", value_parser = numbers::max_count, allow_hyphen_values = true)]
     max_count: Option<u32>,
-    /// Keys can be removed again: the family cuckoo, and with --counts spectral by minimum-selection
+    /// Keys can be removed: cuckoo
+    ///
+    /// With --counts: spectral by minimum-selection.
     #[arg(long, conflicts_with_all = ["family", "exact", "fastest"])]
     removable: bool,
-    /// It grows with its keys, whose number nobody has to know: the family expanding. -n is what it starts with
-    /// [default: 1024]
+    /// The filter grows with its keys: expanding
+    ///
+    /// -n is the number of keys that it has room for at first [default: 1024].
     #[arg(long, conflicts_with_all = ["family", "exact", "fastest", "counts", "static_"])]
     grow: bool,
-    /// Keep the rate through so many doublings, in the family expanding [default: 20]
+    /// Number of doublings through which the family expanding keeps its rate [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=48))]
     doublings: Option<u32>,
     /// The keys of FILE have this label, asked by `mayhap label`; can be repeated. A later label outranks an earlier one:
@@ -103,43 +117,46 @@ pub(crate) struct Args {
     /// tells a key of both
     #[arg(long, value_name = "NAME=FILE", value_parser = name_and_file, conflicts_with_all = ["files", "exact", "fastest", "counts", "removable"])]
     label: Vec<(String, PathBuf)>,
-    /// Of the family scalable: each layer has room for so many times the keys of the one before; 0 does not grow, and is
-    /// an error when it is full [default: 2]
+    /// Capacity of each layer of the family scalable, as a multiple of the one before; with 0 the filter does not grow, and
+    /// a full one is an error [default: 2]
     #[arg(long, value_name = "FACTOR", value_parser = numbers::growth, allow_hyphen_values = true)]
     growth: Option<u32>,
-    /// Of the family scalable: the rate of each layer is so many times that of the one before [default: 0.85]
+    /// Rate of each layer of the family scalable, as a multiple of that of the one before [default: 0.85]
     #[arg(long, value_name = "FACTOR", value_parser = numbers::tightening, allow_hyphen_values = true)]
     tightening: Option<f64>,
-    /// The keys are all there and none will come: the family fuse, the smallest that is fast
+    /// The set never changes: fuse, small and fast
     #[arg(long = "static", conflicts_with_all = ["family", "exact", "fastest", "counts", "removable"])]
     static_: bool,
-    /// The keys are all there, and bits count more than speed: the family ribbon
+    /// The set never changes, smallest filter: ribbon
     #[arg(long, conflicts_with_all = ["family", "exact", "fastest", "counts", "removable", "grow", "static_"])]
     smallest: bool,
-    /// The keys of FILE are all others that will be asked for, or all keys that there are: no answer about any of them is
-    /// wrong. The family universe; -p is then the rate of keys that are in neither [default: as it comes]
+    /// All other keys that are looked up: universe, no error
+    ///
+    /// FILE has all other keys that will be looked up, or all keys that exist: no answer about any of them is wrong. -p is
+    /// then the false-positive rate of keys that are in neither file.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["exact", "fastest", "counts", "removable", "grow", "static_", "smallest", "label"])]
     universe: Option<PathBuf>,
-    /// Build with at most so much memory, such as 512MiB, for hashed keys, filter and all; keys beyond it go to temporary
-    /// files (TMPDIR). For families that are made of all keys at once: --static,
-    /// --smallest, --universe [default: as much as it takes]
+    /// Memory limit for building, such as 512MiB
+    ///
+    /// Includes hashed keys and the filter; keys beyond it go to temporary files (TMPDIR). For families that are built
+    /// from all keys at once: --static, --smallest, --universe [default: no limit].
     #[arg(long, value_name = "SIZE", value_parser = numbers::size, allow_hyphen_values = true)]
     memory: Option<u64>,
-    /// How it is laid out, if the family has a choice: compact or fastest [default: compact, of cuckoo, fuse and ribbon
+    /// Layout, if the family has several: compact or fastest [default: compact, of cuckoo, fuse and ribbon
     /// fastest]
     #[arg(long, value_name = "NAME", value_parser = layout_name, conflicts_with = "exact")]
     layout: Option<Layout>,
-    /// Round the size up, by at most 1%, to one with many divisors, so that `mayhap fold` can shrink it later
+    /// Round the size up, by at most 1%, so that `mayhap fold` can shrink the filter
     #[arg(long)]
     foldable: bool,
-    /// Hash with this seed; only filters of the same seed merge
+    /// Hash seed; only filters of the same seed merge
     #[arg(long, value_name = "SEED", value_parser = numbers::seed, default_value = "0")]
     seed: u64,
-    /// Hash under a new random secret, for keys that an opponent may choose; it is in OUTPUT.key
+    /// Hash with a new secret, written to OUTPUT.key
     ///
-    /// The secret comes from the generator of the operating system, and is written for its owner alone to OUTPUT.key, or to
-    /// the file of --key-file if there is none yet. A file that is there is used with --key-file, and never overwritten.
-    /// Nothing answers without the secret: keep it.
+    /// For keys that an attacker may choose. The secret comes from the random generator of the operating system. It is
+    /// written to OUTPUT.key, readable by its owner only, or to the file of --key-file if that does not exist yet. An
+    /// existing key file is used with --key-file and never overwritten. Keep the secret: without it no lookup is possible.
     #[arg(long, conflicts_with = "seed")]
     keyed: bool,
     #[command(flatten)]
@@ -154,7 +171,7 @@ pub(crate) struct Args {
     /// bytes.
     #[arg(long, alias = "allow", value_name = "FILE")]
     except: Option<PathBuf>,
-    /// Build it by the rules of another program, in a file of ours: guava, go, dcso, spark, redisbloom, redisbloom-cuckoo,
+    /// Hash rule of another program, in a mayhap file: guava, go, dcso, spark, redisbloom, redisbloom-cuckoo,
     /// bloomfilter-crate or sbbf. `mayhap convert` makes the program's file of it
     #[arg(
         long, value_name = "NAME", value_parser = formats::makeable, help_heading = "Files of other programs",
@@ -167,14 +184,14 @@ pub(crate) struct Args {
         conflicts_with_all = NOT_FOR_OTHERS
     )]
     to: Option<FileFormat>,
-    /// As this version of the program makes it: of guava before 33.4 with other probes for few keys, before 17 by its first
+    /// Version of the program: of guava before 33.4 with other probes for few keys, before 17 by its first
     /// strategy; of spark before 4.1 in its first version; of redisbloom before 8 at rates above 25% [default: the newest]
     #[arg(long, value_name = "VERSION", value_parser = numbers::version, help_heading = "Files of other programs")]
     peer_version: Option<(u32, u32)>,
-    /// The hash function of the keys, where the program leaves it open: xxh64 (runtime filters of Spark's SQL)
+    /// Hash function of the keys, where the program leaves it open: xxh64 (runtime filters of Spark's SQL)
     #[arg(long, value_name = "NAME", value_parser = formats::hash_rule, help_heading = "Files of other programs")]
     hash: Option<HashRule>,
-    /// Print what was built as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -210,7 +227,7 @@ const NOT_FOR_OTHERS: [&str; 21] = [
 pub(crate) fn family_name(name: &str) -> Result<&'static Family, String> {
     family(name).ok_or_else(|| {
         let names: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
-        format!("no family is called {name:?}; there are {}", names.join(", "))
+        unknown("family", name, &names)
     })
 }
 
@@ -222,17 +239,17 @@ fn name_and_file(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 fn layout_name(name: &str) -> Result<Layout, String> {
-    Layout::ALL.into_iter().find(|layout| layout.name() == name).ok_or_else(|| {
-        let names = Layout::ALL.map(Layout::name);
-        format!("no layout is called {name:?}; there are {}", names.join(", "))
-    })
+    Layout::ALL
+        .into_iter()
+        .find(|layout| layout.name() == name)
+        .ok_or_else(|| unknown("layout", name, &Layout::ALL.map(Layout::name)))
 }
 
 fn rule_name(name: &str) -> Result<CountingRule, String> {
-    CountingRule::ALL.into_iter().find(|rule| rule.name() == name).ok_or_else(|| {
-        let names = CountingRule::ALL.map(CountingRule::name);
-        format!("no counting rule is called {name:?}; there are {}", names.join(", "))
-    })
+    CountingRule::ALL
+        .into_iter()
+        .find(|rule| rule.name() == name)
+        .ok_or_else(|| unknown("counting rule", name, &CountingRule::ALL.map(CountingRule::name)))
 }
 
 /// Which family, as far as the arguments say.
@@ -405,7 +422,7 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
     let granted = probe.report().fpr_asked;
     if let Some(asked) = args.fpr.filter(|&asked| asked < granted) {
         return Err(anyhow!(
-            "-p {}: filters of the format {} have a rate of {}, whatever is asked for; leave it out",
+            "-p {}: filters of the format {} have a rate of {}, whatever is requested; leave it out",
             report::short(asked),
             format.name,
             report::rate(granted),
@@ -475,7 +492,7 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     }
     if args.removable && args.counting_rule == Some(CountingRule::MinimalIncrease) {
         return Err(anyhow!(
-            "--removable was asked for, and nothing can be removed by the counting rule minimal-increase; leave the \
+            "--removable: the counting rule minimal-increase cannot remove keys; leave the \
              rule out"
         ));
     }
@@ -587,7 +604,8 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     secret.save(|| write(args.target(), &*filter, Summing::Payload))?;
     if args.grow {
         let doublings = filter.doublings().map_or(0, |doublings| doublings.made);
-        common.say(format_args!("--grow: the family {}, doubled {doublings} times", filter.family().name));
+        let times = if doublings == 1 { "once".into() } else { format!("{doublings} times") };
+        common.say(format_args!("--grow: the family {}, doubled {times}", filter.family().name));
     } else if args.removable {
         common
             .say(format_args!("--removable: the family {}, whose keys can be removed", filter.family().name));
@@ -910,7 +928,7 @@ pub(crate) fn insert_spooled(filter: &mut dyn AnyFilter, spool: Spool) -> Result
 /// Readies a filter to be written, or says that there is no memory for it.
 pub(crate) fn settle(filter: &mut dyn AnyFilter) -> Result<()> {
     filter.settle().map_err(|OutOfMemory { bytes }| {
-        anyhow!("{bytes} bytes of memory are needed to write it and were not granted")
+        anyhow!("out of memory: could not allocate {} to write it", report::bytes(bytes as u64))
     })
 }
 
@@ -1065,10 +1083,12 @@ fn describe(
         print_beside(&args.output, &value)?;
         return Ok(());
     }
-    let probes = report.probes.map_or(String::new(), |probes| format!(", {probes} probes"));
-    let keys = report::grouped(report.inserted.unwrap_or(0));
+    let probes = report
+        .probes
+        .map_or(String::new(), |probes| format!(", {}", report::counted(probes.into(), "probe")));
+    let keys = report::counted(report.inserted.unwrap_or(0), "key");
     common.say(format_args!(
-        "{}: {}{} with {keys} keys in {}{probes}; {}",
+        "{}: {}{} with {keys} in {}{probes}; {}",
         args.output.display(),
         report::kind(filter),
         filter.rule().map_or(String::new(), |rule| format!(" by the rules of {rule}")),
@@ -1099,10 +1119,10 @@ fn describe(
 pub(crate) fn warn_if_over_capacity(common: &Common, report: &Report) {
     if report.over_capacity() {
         let held = report.estimated_len.map_or("more keys than can be told".into(), |len| {
-            format!("about {} keys", report::grouped(len.round() as u64))
+            format!("about {}", report::counted(len.round() as u64, "key"))
         });
         common.say(format_args!(
-            "warning: it holds {held} and was made for {}; its false-positive rate is now {}, asked was {}",
+            "warning: it holds {held} and was made for {}; its false-positive rate is now {}, requested was {}",
             report::grouped(report.capacity),
             report::rate(report.fpr_now),
             report::rate(report.fpr_asked),

@@ -10,10 +10,11 @@ use mayhap::{Family, Layout, Plan, Spec, SpecError, math};
 use mayhap_eval::{Axis, BITMAP_BITS_PER_KEY, Chart, Scale, Series};
 use serde_json::json;
 
+use crate::cmd::families::{LETTERS, abilities, letters};
 use crate::output::{is_stdout, write_picture};
 use crate::{YES, numbers, report};
 
-/// Size a filter: give any two or three of -n, -p, --bits and --probes, get the rest
+/// Size a filter: give two or three of -n, -p, --bits and --probes, get the rest
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  mayhap calc -n 40M -p 1in1M\n  mayhap calc --size 64MiB -p 1e-6\n  mayhap calc -n 1M --bits 10M\n  mayhap calc -n 1M -p 1% --plot bits.svg\n  mayhap calc -n 1M -p 1% --family bloom,cuckoo"
@@ -31,29 +32,36 @@ pub(crate) struct Args {
     /// Memory, in place of --bits
     #[arg(long, value_name = "BYTES", value_parser = numbers::size, allow_hyphen_values = true, conflicts_with = "bits")]
     size: Option<u64>,
-    /// Positions examined per key
+    /// Number of probes per key
     #[arg(long, value_name = "K", value_parser = numbers::probes, allow_hyphen_values = true)]
     probes: Option<u32>,
-    /// Only these families, such as bloom,cuckoo [default: all, and what people take without a filter]
+    /// Only these families, such as bloom,cuckoo
+    ///
+    /// [default: all, and the structures people usually start with]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = super::build::family_name)]
     family: Vec<&'static Family>,
-    /// There are only so many different keys, in the set or not: for the bound, and for the family universe
+    /// Number of all keys that exist, in the set or not, for the bound and the family universe
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_hyphen_values = true)]
     universe: Option<u64>,
-    /// The keys are integers below this one: as --universe, and the family bitmap is shown
+    /// The keys are integers below N: as --universe, and the family bitmap is shown
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_hyphen_values = true, conflicts_with = "universe")]
     integers: Option<u64>,
-    /// Keys of so many bytes, for the size of a hash set of the keys themselves
+    /// Length of a key in bytes, for hash sets of keys
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u64).range(0..=1 << 30), default_value = "50")]
     key_bytes: u64,
-    /// Draw bits per key against the rate, for all families and the bound, into this file (SVG); - is standard output, where
-    /// the table is then left out, and --json goes to standard error
+    /// Draw bits per key against the rate into FILE (SVG)
+    ///
+    /// For all families and the bound. With - the picture goes to standard output, without the table, and --json to
+    /// standard error.
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
-    /// Replace the file of --plot even if it is not an SVG image. A key file is never replaced
+    /// Replace the file of --plot even if it is not an SVG image. Key files are never replaced
     #[arg(long, requires = "plot")]
     force: bool,
-    /// As JSON
+    /// Show all columns, however wide
+    #[arg(long)]
+    wide: bool,
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -165,9 +173,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         )?;
     }
     writeln!(report::stdout())?;
-    let rows: Vec<Vec<String>> = plans.iter().map(cells).collect();
-    let head = ["family", "keys", "bits/key", "bytes", "probes", "rate at capacity", "over bound", "can"];
-    report::print_table(&head, &rows, &[7])?;
+    print_plans(&plans, args)?;
     if !args.family.is_empty() {
         return Ok(YES);
     }
@@ -176,7 +182,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         .iter()
         .map(|row| {
             let per_key = 8.0 * row.bytes as f64 / sized.capacity as f64;
-            let error = if row.fpr < 1e-12 { "none".into() } else { report::percent(row.fpr) };
+            let error = if row.fpr < 1e-12 { "none".into() } else { report::rate(row.fpr) };
             let times = format!("{}x", report::short(row.bytes as f64 / bloom_bytes));
             vec![row.name.to_string(), report::short(per_key), report::bytes(row.bytes), error, times]
         })
@@ -324,15 +330,34 @@ fn as_json(Row { family, layout, plan }: &Row) -> serde_json::Value {
     })
 }
 
-fn cells(Row { family, layout, plan }: &Row) -> Vec<String> {
-    vec![
-        report::family(family.name, *layout),
-        report::grouped(plan.capacity),
-        report::short(plan.bits_per_key()),
-        report::bytes(plan.bits.div_ceil(8)),
-        plan.probes.map_or("–".into(), |probes| probes.to_string()),
-        if family.can.exact { "exact".into() } else { report::short(plan.fpr) },
-        overhead(plan).map_or("–".into(), |overhead| format!("{overhead:.3}x")),
-        super::families::abilities(family),
-    ]
+/// Prints the table of families. All columns need 140 characters. In 80 there is no place for the number of keys if that was
+/// given, nor for the size and what it is over the bound if the size was.
+fn print_plans(plans: &[Row], args: &Args) -> Result<()> {
+    let is_sized = args.bits.is_some() || args.size.is_some();
+    let (has_keys, has_size) = (args.wide || is_sized, args.wide || !is_sized);
+    let columns: [(&str, bool, fn(&Row) -> String); 8] = [
+        ("family", true, |row| report::family(row.family.name, row.layout)),
+        ("keys", has_keys, |row| report::grouped(row.plan.capacity)),
+        ("bits/key", true, |row| report::short(row.plan.bits_per_key())),
+        ("size", has_size, |row| report::bytes(row.plan.bits.div_ceil(8))),
+        ("probes", true, |row| row.plan.probes.map_or("–".into(), |probes| probes.to_string())),
+        ("rate", true, |row| match row.family.can.exact {
+            true => "exact".into(),
+            false => report::rate(row.plan.fpr),
+        }),
+        ("/bound", has_size, |row| overhead(&row.plan).map_or("–".into(), report::short)),
+        ("can", true, if args.wide { |row| abilities(row.family) } else { |row| letters(row.family) }),
+    ];
+    let columns: Vec<_> = columns.into_iter().filter(|(_, is_shown, _)| *is_shown).collect();
+    let head: Vec<&str> = columns.iter().map(|(name, ..)| *name).collect();
+    let rows: Vec<Vec<String>> =
+        plans.iter().map(|row| columns.iter().map(|(.., cell)| cell(row)).collect()).collect();
+    report::print_table(&head, &rows, &[head.len() - 1])?;
+    if args.family.is_empty() && !args.wide {
+        writeln!(report::stdout(), "\n{LETTERS}")?;
+        if has_size {
+            writeln!(report::stdout(), "/bound: the size over the lower bound")?;
+        }
+    }
+    Ok(())
 }

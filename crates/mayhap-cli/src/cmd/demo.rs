@@ -13,10 +13,11 @@ use mayhap_eval::{ABSENT, Drawn, Keys, Stream, Texts, baselines, with_bloom, wri
 use super::calc::{DATABASE, IDS, database_bytes, ids_bytes};
 use crate::{YES, numbers, report};
 
-/// Show what a filter is worth: from a hash set to a Bloom filter, then build, check and dedup
+/// Compare a hash set with a Bloom filter, then build, check and dedup
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mayhap demo -n 20k")]
 pub(crate) struct Args {
-    /// Use so many URLs
+    /// Number of URLs
     #[arg(short = 'n', long, value_name = "N", value_parser = numbers::capacity, default_value = "2M")]
     urls: u64,
 }

@@ -20,53 +20,61 @@ use crate::args::{Common, KeyArgs};
 use crate::cmd::build::family_name;
 use crate::input::Buffer;
 use crate::output::{is_stdout, must_take_picture, write_picture};
+use crate::suggest::unknown;
 use crate::{YES, numbers, report};
 
-/// Measure families with keys of your choice: the rate against the predicted one, times, bits per key
+/// Measure families: rate against prediction, times, bits per key
 ///
-/// Keys are drawn from a distribution, so some come twice: predictions start from the number of different ones, or from
-/// what a filter of fingerprints, layers or slices holds of them. Absent keys
-/// are drawn from the same distribution, and those that are in are dropped by an exact set.
+/// Keys are drawn from a distribution, so some occur twice: predictions use the number of distinct keys, or what a filter of
+/// fingerprints, layers or slices holds of them. Absent keys are drawn from the same distribution, without those that an
+/// exact set finds among the keys.
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  mayhap eval --family all --data uniform,gaussian,exponential -n 1M -p 1%\n  mayhap eval --family bloom,blocked --data zipf:1.1,url --repeat 5\n  mayhap eval -n 1M --plot plots\n  mayhap eval --hashes -n 1M\n  mayhap eval --suite classic\n  mayhap eval --suite papers --only BLM-1,CKO-2\n\nData: uniform[:BOUND] (2^31), gaussian[:SCALE] (1e8; the mean is 8 scales), exponential[:SCALE] (1e8),\nzipf[:EXPONENT] (1; of four times as many integers as keys), sequential, uuid, url,\nfile:PATH (records of your own, each taken once: half of them, or -n, are in; the others are the absent keys)"
 )]
 pub(crate) struct Args {
-    /// Families, by name; all of them without it
+    /// Families, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = family, default_value = "all", conflicts_with_all = ["suite", "hashes"])]
     family: Vec<FamilyChoice>,
-    /// Where keys come from; file:PATH for the records of a file
+    /// Distributions of the keys, separated by commas; file:PATH for the records of a file
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = source, default_value = "uniform", conflicts_with_all = ["suite", "hashes"])]
     data: Vec<Source>,
-    /// Number of keys [default: 1M; 10M in --suite classic; half of the different records of a file]
+    /// Number of keys [default: 1M; 10M in --suite classic; half of the records of a file]
     #[arg(short = 'n', long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
     capacity: Option<u64>,
     /// False-positive rate
     #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true, default_value = "1%", conflicts_with = "suite")]
     fpr: f64,
-    /// Do everything so often, with other keys: rates are those of all together, times are medians
+    /// Number of runs with other keys
+    ///
+    /// Rates are those of all runs together, times are medians.
     #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u64).range(1..=1000), default_value = "1", conflicts_with_all = ["suite", "hashes"])]
     repeat: u64,
-    /// Ask for so many absent keys [default: enough for 10,000 false positives, up to 10M, or
-    /// those that a file has]
+    /// Number of lookups of absent keys
+    ///
+    /// [default: enough for 10,000 false positives, up to 10M, or those that a file has]
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_hyphen_values = true, conflicts_with = "suite")]
     questions: Option<u64>,
-    /// Absent keys: from the same distribution, or odd numbers where even ones are in
+    /// Absent keys: of the same distribution, or odd numbers where keys are even
     #[arg(long, value_enum, default_value = "same", conflicts_with_all = ["suite", "hashes"])]
     absent: AbsentChoice,
-    /// Every seed gives other keys, always the same
+    /// Seed of the random keys
     #[arg(long, value_name = "SEED", value_parser = numbers::seed, allow_hyphen_values = true, default_value = "1")]
     seed: u64,
-    /// Write pictures into this folder (SVG): bits against rate, rate against keys, time against keys, time against load
+    /// Write plots into DIR (SVG)
+    ///
+    /// Bits against rate, rate against keys, time against keys, time against load.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["suite", "hashes"])]
     plot: Option<PathBuf>,
     /// Replace files of --plot even if they are not SVG images
     #[arg(long, requires = "plot")]
     force: bool,
-    /// Compare hash functions instead: how fast they are, and the rate that a Bloom filter has with each
+    /// Compare hash functions instead: speed, and the rate of a Bloom filter
     #[arg(long, conflicts_with = "suite")]
     hashes: bool,
-    /// Rerun known experiments instead: those of the papers, or those that circulate about Bloom filters
+    /// Rerun known experiments instead
+    ///
+    /// Those of the papers, or the classic ones of articles about Bloom filters.
     #[arg(long, value_enum)]
     suite: Option<Suite>,
     /// Only these experiments of --suite papers, such as BLM-1,CKO-2
@@ -75,7 +83,7 @@ pub(crate) struct Args {
     /// Guava's jar, for --suite classic [default: /usr/share/java/guava.jar]
     #[arg(long, value_name = "JAR")]
     guava: Option<PathBuf>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -116,17 +124,23 @@ fn source(text: &str) -> Result<Source, String> {
     match text.strip_prefix("file:") {
         Some("") => Err("behind file: there must be the name of a file, such as file:keys.txt".into()),
         Some(path) => Ok(Source::File(path.into())),
-        None => text
-            .parse()
-            .map(Source::Drawn)
-            .map_err(|why: mayhap_eval::UnknownData| format!("{why}; file:PATH has keys of your own")),
+        None => data(text).map(Source::Drawn),
     }
+}
+
+fn data(text: &str) -> Result<Data, String> {
+    let name = text.split(':').next().unwrap_or(text);
+    let names = Data::ALL.map(Data::name);
+    if !names.contains(&name) {
+        return Err(format!("{}; file:PATH has keys of your own", unknown("data", name, &names)));
+    }
+    text.parse().map_err(|refused: mayhap_eval::UnknownData| refused.to_string())
 }
 
 fn paper(name: &str) -> Result<&'static Paper, String> {
     PAPERS.iter().find(|paper| paper.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
         let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-        format!("no experiment is called {name:?}; take some of {}", names.join(", "))
+        unknown("experiment", name, &names)
     })
 }
 
@@ -175,7 +189,7 @@ impl Args {
         let questions = self.questions.unwrap_or((10_000.0 / self.fpr).clamp(1e5, 1e7) as u64);
         ensure!(
             (1..=MOST).contains(&questions),
-            "{questions} questions were asked for; it must be 1 to {MOST}"
+            "{questions} questions were requested; it must be 1 to {MOST}"
         );
         Ok(questions)
     }
@@ -390,7 +404,7 @@ fn print(
             }
         };
         let line = format!(
-            "{of_file}{} keys at {}, {} absent keys asked, seed {}",
+            "{of_file}{} keys at {}, {} absent keys looked up, seed {}",
             report::grouped(data.keys),
             report::rate(args.fpr),
             report::grouped(data.questions),
@@ -460,7 +474,7 @@ fn print(
     }
     writeln!(
         report::stdout(),
-        "\nTimes are nanoseconds per key on one thread, hashing included; filters are asked in batches."
+        "\nTimes are nanoseconds per key on one thread, hashing included; lookups are in batches."
     )?;
     if ladders.is_empty() {
         return Ok(());
@@ -475,7 +489,7 @@ fn print(
                 data.to_string(),
                 report::short(8.0 * row.bytes as f64 / *distinct as f64),
                 if row.fpr_predicted < 1e-12 { "none".into() } else { report::short(row.fpr_predicted) },
-                row.false_positives.rate().map_or("not asked".into(), report::short),
+                row.false_positives.rate().map_or("–".into(), report::short),
                 nanoseconds(row.insert_ns),
                 nanoseconds(row.hit_ns),
                 nanoseconds(row.miss_ns),
@@ -620,7 +634,7 @@ fn hashes(args: &Args, common: &Common) -> Result<u8> {
     }
     writeln!(
         report::stdout(),
-        "A Bloom filter of {} keys at {}, {} absent keys asked\n",
+        "A Bloom filter of {} keys at {}, {} absent keys looked up\n",
         report::grouped(keys),
         report::rate(args.fpr),
         report::grouped(questions)
@@ -648,7 +662,7 @@ fn hashes(args: &Args, common: &Common) -> Result<u8> {
     writeln!(
         report::stdout(),
         "\nns: for a key of {TIMED_BYTES} bytes. Predicted: for random bits, as many as the hash has; two keys with the same hash \
-         cannot be told apart. decimal: even numbers are in, odd ones are asked for."
+         cannot be told apart. decimal: even numbers are in, odd ones are looked up."
     )?;
     Ok(YES)
 }

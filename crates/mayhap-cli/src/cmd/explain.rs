@@ -15,24 +15,25 @@ use serde_json::{Map, Value, json};
 use crate::args::Common;
 use crate::drawing::{Ink, Mark, Picture};
 use crate::keys::{Kind, Selector};
+use crate::suggest::unknown;
 use crate::{YES, numbers, report};
 
-/// Draw a small filter and where each key goes, as textbooks do
+/// Draw a small filter and the positions of each key, as textbooks do
 ///
-/// It is the filter that `mayhap build` would make, with the same positions. Below the cells: + newly set, = set already,
+/// The filter has the positions that `mayhap build` would give it. Below the cells: + newly set, = set already,
 /// ^ raised, > stays as it is, - cleared or lowered, x empty.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap explain hello world --bits 16 --probes 3 --ask mayhap\n  \
-mayhap explain hello xyz --bits 8 --at hello=1,2,3,4 --at xyz=2,3,4,5 --ask sadj --at sadj=1,3,4,5\n  \
+mayhap explain a b --bits 8 --at a=1,2,3 --at b=3,4,5 --ask c --at c=1,3,5\n  \
 mayhap explain a b --bits 16 --at a=3,5 --at b=5,10 --remove a --ask b\n  \
 mayhap explain 4 7 2 5 3 --family bitmap --bits 8\n  \
 mayhap explain ada bob --family cuckoo --ask carol\n  \
-mayhap explain --family spatial --label quiet=kitchen --label danger=furnace --ask hall")]
+mayhap explain --family spatial --label a=kitchen --label b=furnace --ask x")]
 pub(crate) struct Args {
     /// Keys to insert, one after the other
     #[arg(value_name = "KEY")]
     keys: Vec<OsString>,
-    /// Ask for this key when all are in; can be repeated
+    /// Look up this key after all inserts; repeatable
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     ask: Vec<OsString>,
     /// Remove this key when all are in, and say which others that loses; can be repeated. A Bloom filter cannot remove: here
@@ -42,30 +43,32 @@ pub(crate) struct Args {
     /// The family: bitmap, bloom, counting, cuckoo, shifting or spatial. Keys of bitmap are integers
     #[arg(long, value_name = "NAME", default_value = "bloom")]
     family: String,
-    /// So many cells: bits of bitmap and bloom, counters of counting, labels of spatial, slots of cuckoo, places of shifting
+    /// Number of cells
+    ///
+    /// Bits of bitmap and bloom, counters of counting, labels of spatial, slots of cuckoo, places of shifting.
     #[arg(long, value_name = "N", value_parser = numbers::bits, allow_hyphen_values = true, default_value = "16")]
     bits: u64,
-    /// Positions per key [default: 3, of shifting 4]
+    /// Number of probes per key [default: 3; of shifting 4]
     #[arg(long, value_name = "K", value_parser = numbers::probes, allow_hyphen_values = true)]
     probes: Option<u32>,
-    /// A key of the family bloom or counting has these positions, as in a textbook, in place of those of its hash; can be
-    /// repeated
+    /// Positions of a key, as in a textbook, for bloom and counting; repeatable
     #[arg(long, value_name = "KEY=POSITION,...", value_parser = key_and_positions)]
     at: Vec<(String, Vec<u64>)>,
-    /// A key of the family spatial and the area it goes to; can be repeated. A name that comes later outranks the ones
-    /// before. Keys without a name are areas of their own
+    /// A key with its label, for spatial; repeatable
+    ///
+    /// A later label outranks an earlier one. Keys without a label are areas of their own.
     #[arg(long, value_name = "NAME=KEY", value_parser = name_and_key, conflicts_with = "keys")]
     label: Vec<(String, String)>,
-    /// Counters of so many bits, in the family counting: 2 to 16 [default: 4]
+    /// Bits per counter, for counting: 2 to 16 [default: 4]
     #[arg(long, value_name = "BITS", value_parser = numbers::counter_bits, allow_hyphen_values = true)]
     counter_bits: Option<u32>,
-    /// How the text becomes key bytes
+    /// Key type
     #[arg(long = "as", value_name = "KIND", value_enum, default_value_t)]
     kind: Kind,
     /// Hash with this seed
     #[arg(long, value_name = "SEED", value_parser = numbers::seed, default_value = "0")]
     seed: u64,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -218,7 +221,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     }
     let picture = filter.picture(ink);
     if picture.is_long() {
-        writeln!(out, "\nall of it, with {} keys", held.len())?;
+        writeln!(out, "\nall of it, with {}", report::counted(held.len() as u64, "key"))?;
         picture.whole().iter().try_for_each(|line| writeln!(out, "  {line}"))?;
     }
     for (key, answer) in asked.iter().zip(&answers) {
@@ -394,7 +397,7 @@ impl Args {
             _ if mayhap::family(family).is_some() => {
                 bail!("the family {family} cannot be drawn; those that can are {}", FAMILIES.join(", "))
             }
-            _ => bail!("no family is called {family:?}; those that can be drawn are {}", FAMILIES.join(", ")),
+            _ => bail!("{}", unknown("family that can be drawn", family, &FAMILIES)),
         })
     }
 }

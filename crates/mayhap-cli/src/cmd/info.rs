@@ -22,23 +22,27 @@ use crate::{YES, report};
 
 /// Show a filter file's family, size, fill and rates
 ///
-/// Reads the header only, however large the file is, and the bits of a `blocked` filter of at most 1 MiB; of another
-/// program's file all of it.
+/// Reads only the header, however large the file is, and the bits of a `blocked` filter of at most 1 MiB. The file of
+/// another program is read as a whole.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mayhap info urls.mayhap\n  mayhap info --verify urls.mayhap\n  \
+mayhap info urls.mayhap --heatmap fill.svg\n  mayhap info urls.mayhap --json")]
 pub(crate) struct Args {
     /// The filter file
     filter: PathBuf,
-    /// Read the whole file and compare its checksum
+    /// Read the whole file and verify its checksum
     #[arg(long)]
     verify: bool,
-    /// Draw the share of set bits in each part of the filter, from its start to its end, into this file (SVG); - is standard
-    /// output, where the report is then left out, and --json goes to standard error
+    /// Draw the fill of each part of the filter into FILE (SVG)
+    ///
+    /// The share of set bits, from the start of the filter to its end. With - the picture goes to standard output, without
+    /// a report, and --json to standard error.
     #[arg(long, value_name = "FILE")]
     heatmap: Option<PathBuf>,
-    /// Replace the file of --heatmap even if it is not an SVG image. The filter and a key file are never replaced
+    /// Replace the file of --heatmap even if it is not an SVG image. The filter and key files are never replaced
     #[arg(long, requires = "heatmap")]
     force: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -177,13 +181,11 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         filter.rule().map(|rule| ("rule", format!("{rule}: hashed and probed as that program does"))),
     );
     pairs.extend([
-        ("capacity", format!("{} keys{guess}", report::grouped(report.capacity))),
+        ("capacity", format!("{}{guess}", report::counted(report.capacity, "key"))),
         ("inserted", report.inserted.map_or_else(unknown, report::grouped)),
         (
             "estimated",
-            report
-                .estimated_len
-                .map_or_else(unknown, |len| format!("{} keys", report::grouped(len.round() as u64))),
+            report.estimated_len.map_or_else(unknown, |len| report::counted(len.round() as u64, "key")),
         ),
         (
             "size",
@@ -248,7 +250,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         let size = report::bytes(16 * exceptions);
         pairs.push((
             "exceptions",
-            format!("{} keys, {size}, answered no exactly", report::grouped(exceptions)),
+            format!("{}, {size}, answered no exactly", report::counted(exceptions, "key")),
         ));
     }
     if let Some(rules) = filter.key_rules() {
@@ -261,7 +263,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         }
     }
     pairs.extend([
-        ("rate asked", format!("{}{guess}", report::rate(report.fpr_asked))),
+        ("requested", format!("{}{guess}", report::rate(report.fpr_asked))),
         ("rate now", report::rate_now(&report)),
         ("at capacity", report::rate_at_capacity(&report)),
         ("guarantee", report.guarantee.text().to_string()),
@@ -270,7 +272,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         ("checksum", explain(checked).to_string()),
     ]);
     if report.over_capacity() {
-        pairs.push(("warning", "over capacity: the rate is above the one asked for".to_string()));
+        pairs.push(("warning", "over capacity: the rate is above the requested one".to_string()));
     }
     report::print_pairs(&pairs)?;
     if let Some(areas) = &areas {
@@ -377,13 +379,13 @@ fn describe(counters: &CounterReport) -> String {
 
 fn describe_layer(layer: &LayerReport) -> String {
     format!(
-        "{} of {} keys, {}, {} probes, fill {}, rate now {}",
+        "{} of {}, {}, {}, fill {}, rate now {}",
         report::grouped(layer.keys),
-        report::grouped(layer.capacity),
+        report::counted(layer.capacity, "key"),
         report::bytes(layer.bits.div_ceil(8)),
-        layer.probes,
+        report::counted(layer.probes.into(), "probe"),
         report::percent(layer.fill),
-        report::short(layer.fpr_now),
+        report::rate(layer.fpr_now),
     )
 }
 

@@ -13,22 +13,22 @@ use crate::input::{Buffer, Inputs};
 use crate::same_file::must_not_be_output;
 use crate::{YES, report};
 
-/// Print records with the labels that their keys perhaps have
+/// Print each record with the labels that its key probably has
 ///
-/// Each record, a tab and the label, which is empty for a key that certainly has none. Several labels are separated by
-/// commas. In the family spatial a key's label is its own, or by mistake one that was given later. Of the two sets A and B
+/// Prints the record, a tab and the label, which is empty for a key that has none. Several labels are separated by
+/// commas. In the family spatial a wrong label is always one that was given later than the right one. Of the two sets A and B
 /// of shifting-association a key of both has A,B; what is left open is said: "A or B", "A, perhaps B", "A or B or both".
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  mayhap build --label allow=allow.txt --label block=block.txt -o hosts.mayhap\n  \
-mayhap label hosts.mayhap --key evil.example\n  mayhap label hosts.mayhap -d' ' -k1 access.log | cut -f2 | sort | uniq -c"
+mayhap label hosts.mayhap --key evil.example\n  mayhap label hosts.mayhap hosts.txt | cut -f2 | sort | uniq -c"
 )]
 pub(crate) struct Args {
     /// The filter file
     filter: PathBuf,
     /// Files with records; none or - is standard input
     files: Vec<PathBuf>,
-    /// Ask for this key instead of reading any; can be repeated
+    /// Look up this key instead of reading input; repeatable
     #[arg(long, value_name = "KEY", conflicts_with = "files", allow_hyphen_values = true)]
     key: Vec<std::ffi::OsString>,
     #[command(flatten)]

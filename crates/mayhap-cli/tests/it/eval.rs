@@ -153,8 +153,8 @@ fn the_ladder_is_measured_beside_all_families() {
 #[test]
 fn nonsense_is_refused() {
     let cases = [
-        ("--family blom", "no family is called \"blom\"; there are bloom, blocked"),
-        ("--data normal", "\"normal\" is no data: take uniform, gaussian"),
+        ("--family blom", "no family is called \"blom\"; did you mean \"bloom\"? There are bloom, blocked"),
+        ("--data normal", "no data is called \"normal\"; there are uniform, gaussian"),
         ("--data gaussian:-3", "not negative"),
         ("--data uuid:3", "takes no number"),
         ("-n 0", "a capacity of 0 keys"),
@@ -162,7 +162,7 @@ fn nonsense_is_refused() {
         ("-p 5", "did you mean 5% (0.05)?"),
         ("--repeat 0", "0 is not in 1..=1000"),
         ("--questions 1G", "it must be 1 to 100000000"),
-        ("--questions 0", "0 questions were asked for"),
+        ("--questions 0", "0 questions were requested"),
         ("--data zipf -n 50M", "the limit is 20000000"),
         ("--suite classic --only BLM-1", "--only names experiments of --suite papers"),
         ("--suite papers -n 10", "its own number of keys"),

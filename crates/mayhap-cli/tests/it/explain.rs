@@ -277,7 +277,7 @@ fn a_large_filter_shows_where_something_happens_and_then_all() {
     let folder = Folder::new();
     let shown = folder.mayhap("explain hello --bits 1024 --ask world").run().ends(0).shows("  ...\n");
     let text = String::from_utf8(shown.out).unwrap();
-    let (_, all) = text.split_once("all of it, with 1 keys\n").expect("all of it");
+    let (_, all) = text.split_once("all of it, with 1 key\n").expect("all of it");
     assert_eq!(all.lines().take_while(|line| !line.is_empty()).count(), 16, "{text}");
     assert!(text.lines().all(|line| line.len() < 90), "{text}");
 }
@@ -395,7 +395,12 @@ fn nonsense_is_refused() {
         ("a --bits 0", "0 bits were asked for; the least is 1"),
         ("a --probes 65", "65 probes were asked for; it must be 1 to 64"),
         ("a --family fuse", &format!("the family fuse cannot be drawn; those that can are {can}")),
-        ("a --family blom", &format!("no family is called \"blom\"; those that can be drawn are {can}")),
+        (
+            "a --family blom",
+            &format!(
+                "no family that can be drawn is called \"blom\"; did you mean \"bloom\"? There are {can}"
+            ),
+        ),
         ("a --at a=1,2,16", "a: "),
         ("a --at a=1,x", "is not a key and its positions, such as hello=1,2,3,4"),
         ("a --at b=1,2", "--at b: that key is neither inserted nor asked for"),

@@ -331,8 +331,8 @@ fn what_a_rule_does_not_have_is_refused() {
         ("--to guava -p 5", "did you mean 5% (0.05)?"),
         (
             "--to redisbloom-cuckoo -p 1%",
-            "-p 0.01: filters of the format redisbloom-cuckoo have a rate of 1.556% (0.01556, 1 in 64), whatever is asked \
-             for; leave it out",
+            "-p 0.01: filters of the format redisbloom-cuckoo have a rate of 1.56%, whatever is requested; \
+             leave it out",
         ),
         ("--to guava -n 0", "a capacity of 0 keys was asked for; the least is 1"),
         ("--to guava --as i64", "keys: line 1: \"a\" is not a whole number"),

@@ -64,7 +64,7 @@ use crate::wire::{Fields, Frame, Header, Summing, Writer};
 pub static FAMILY: Family = Family {
     id: 5,
     name: "blocked",
-    summary: "the fastest: one cache line per key, for 5% more bits than bloom",
+    summary: "the fastest: one cache line per key",
     can: Capabilities {
         inserts: true,
         removes: false,

@@ -65,7 +65,7 @@ use crate::wire::{Fields, Frame, Summing, Writer};
 pub static FAMILY: Family = Family {
     id: 1,
     name: "bloom",
-    summary: "the classic: smallest that takes inserts one by one and merges",
+    summary: "the classic: smallest that inserts and merges",
     can: Capabilities {
         inserts: true,
         removes: false,

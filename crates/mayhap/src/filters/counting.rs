@@ -69,7 +69,7 @@ use crate::wire::{Fields, Frame, Summing, Writer};
 pub static FAMILY: Family = Family {
     id: 6,
     name: "counting",
-    summary: "keys can leave: a counter in place of each bit of bloom",
+    summary: "keys can be removed: a counter for each bit",
     can: Capabilities {
         inserts: true,
         removes: true,

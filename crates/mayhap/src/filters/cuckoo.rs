@@ -73,7 +73,7 @@ pub const LOOKED_AT_BUCKETS: u64 = 1 << 11;
 pub static FAMILY: Family = Family {
     id: 9,
     name: "cuckoo",
-    summary: "keys can be removed again: fingerprints in two buckets, 10.5 bits per key at 1%",
+    summary: "keys can be removed: 10.5 bits per key at 1%",
     can: Capabilities {
         inserts: true,
         removes: true,

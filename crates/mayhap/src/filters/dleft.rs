@@ -75,7 +75,7 @@ use crate::wire::{Fields, Frame, Summing, Verify, Writer};
 pub static FAMILY: Family = Family {
     id: 8,
     name: "dleft",
-    summary: "keys can leave: remainders in buckets, half the space of counting",
+    summary: "keys can be removed: half the size of counting",
     can: Capabilities {
         inserts: true,
         removes: true,

@@ -51,7 +51,7 @@ use crate::wire::{Fields, Frame, Writer};
 pub static FAMILY: Family = Family {
     id: 2,
     name: "exact",
-    summary: "no errors: the sorted 128-bit digests of all keys",
+    summary: "no errors: sorted 128-bit digests of all keys",
     can: Capabilities {
         inserts: true,
         removes: true,

@@ -35,7 +35,7 @@ use crate::wire::{Fields, Frame, Writer};
 pub static FAMILY: Family = Family {
     id: super::ROARING,
     name: "roaring",
-    summary: "no errors: compressed bitmap for integers that are far apart",
+    summary: "no errors: compressed bitmap for sparse integers",
     can: Capabilities {
         inserts: true,
         removes: true,

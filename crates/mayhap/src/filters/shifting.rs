@@ -72,7 +72,7 @@ use crate::wire::{Fields, Frame, Summing, Writer};
 pub static FAMILY: Family = Family {
     id: 13,
     name: "shifting",
-    summary: "half the memory accesses of bloom: bits come in pairs, with one load; removes if it has counters",
+    summary: "half the memory accesses of bloom",
     can: PLAIN,
     cost: Cost { query: "O(k/2)", insert: "O(k/2)", space: "1.45 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Shifting::from_spec(spec)?))),

@@ -71,7 +71,7 @@ pub use crate::traits::{Association, Part};
 pub static FAMILY: Family = Family {
     id: 14,
     name: "shifting-association",
-    summary: "two sets in one filter: which of them is a key in, first, second or both; made of both at once",
+    summary: "two sets in one filter: which one is a key in?",
     can: Capabilities {
         inserts: false,
         removes: false,

@@ -65,7 +65,7 @@ use crate::wire::{Fields, Frame, Summing, Writer};
 pub static FAMILY: Family = Family {
     id: 15,
     name: "shifting-multiplicity",
-    summary: "counts up to 57 without counters, of keys that were counted before; changes if it has counters",
+    summary: "counts up to 57 of keys that were counted before",
     can: PLAIN,
     cost: Cost { query: "O(k)", insert: "O(k) with counters", space: "1.44 n log2(57/p)" },
     make: Make::Counted(|spec, counts| Ok(Box::new(ShiftingMultiplicity::of_digests(spec, counts)?))),

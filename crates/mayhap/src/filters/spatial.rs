@@ -72,7 +72,7 @@ use crate::wire::{Fields, Frame, LABELS, Summing, Writer};
 pub static FAMILY: Family = Family {
     id: 12,
     name: "spatial",
-    summary: "many sets in one filter: which of them is a key in?",
+    summary: "many sets in one filter: which one is a key in?",
     can: Capabilities {
         inserts: false,
         removes: false,

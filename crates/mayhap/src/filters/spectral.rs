@@ -73,7 +73,7 @@ use crate::wire::{Fields, Frame, Summing, Writer};
 pub static FAMILY: Family = Family {
     id: 7,
     name: "spectral",
-    summary: "counts: how often was this key inserted?",
+    summary: "counts the occurrences of each key",
     // What the default rule can.
     can: capabilities(CountingRule::MinimalIncrease),
     cost: Cost { query: "O(k)", insert: "O(k)", space: "5.77 n log2(1/p) and up" },

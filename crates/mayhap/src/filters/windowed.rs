@@ -66,7 +66,7 @@ use crate::wire::{Fields, Frame, Summing, Writer};
 pub static FAMILY: Family = Family {
     id: 16,
     name: "windowed",
-    summary: "remembers the last n keys of an endless stream, forgets older ones",
+    summary: "remembers the last n keys of an endless stream",
     can: Capabilities {
         inserts: true,
         removes: false,
