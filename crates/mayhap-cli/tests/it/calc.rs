@@ -41,7 +41,8 @@ fn the_json_report_has_the_fields_that_programs_rely_on() {
     let mut names: Vec<_> = all.iter().map(|family| family["family"].as_str().unwrap()).collect();
     // A family with several layouts has a row for each.
     names.dedup();
-    assert_eq!(names.join(" "), runner::families(|_| true, " "));
+    // What a bitmap takes depends on which integers there may be.
+    assert_eq!(names.join(" "), runner::families(|family| family.name != "bitmap", " "));
     for family in all.iter().filter(|family| family["exact"] == true) {
         assert_eq!((&family["probes"], &family["overhead"]), (&Value::Null, &Value::Null), "{family}");
     }
