@@ -88,19 +88,29 @@ pub(crate) fn percent(share: f64) -> String {
 
 /// Three significant digits, without zeros behind them. From a thousand on, a whole number.
 pub(crate) fn short(value: f64) -> String {
+    match value {
+        1000.0..1e7 => grouped(value.round() as u64),
+        _ => significant(value, 3),
+    }
+}
+
+/// Four significant digits: what is measured stands beside what others have published.
+pub(crate) fn measured(value: f64) -> String {
+    significant(value, 4)
+}
+
+fn significant(value: f64, digits: usize) -> String {
     if value == 0.0 {
         return "0".into();
     }
+    let behind = digits - 1;
     if !(1e-4..1e7).contains(&value.abs()) {
-        let text = format!("{value:.2e}");
+        let text = format!("{value:.behind$e}");
         // 1.00e-6 reads better as 1e-6.
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         return format!("{}e{exponent}", digits.trim_end_matches('0').trim_end_matches('.'));
     }
-    if value >= 1000.0 {
-        return grouped(value.round() as u64);
-    }
-    let decimals = (2 - value.abs().log10().floor() as i32).max(0) as usize;
+    let decimals = (behind as i32 - value.abs().log10().floor() as i32).max(0) as usize;
     let text = format!("{value:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
 }

@@ -13,7 +13,7 @@ use crate::{YES, help, report};
 /// ~/.local/share/bash-completion/completions/mayhap (bash), a folder of $fpath as _mayhap (zsh), or
 /// ~/.config/fish/completions/mayhap.fish (fish).
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  mayhap completions bash > mayhap.bash && . ./mayhap.bash\n  \
+#[command(after_help = "Examples:\n  mayhap completions bash > mayhap.bash\n  \
 mayhap completions zsh > _mayhap\n  mayhap completions fish > mayhap.fish")]
 pub(crate) struct Args {
     /// The shell

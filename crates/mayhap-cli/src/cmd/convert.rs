@@ -23,7 +23,8 @@ use crate::{YES, report};
 #[command(after_help = "Examples:\n  mayhap build --to guava -o users.bloom urls.txt\n  \
 mayhap convert users.bloom -o users.mayhap --to mayhap\n  \
 mayhap convert users.mayhap -o users.guava --to guava\n  \
-mayhap convert seen.json -o seen.bin --to go\n  mayhap convert list.bloom -o list.bloom.gz --to dcso")]
+mayhap build --to go-json -o seen.json urls.txt\n  \
+mayhap convert seen.json -o seen.bin --to go")]
 pub(crate) struct Args {
     /// The filter file
     filter: PathBuf,

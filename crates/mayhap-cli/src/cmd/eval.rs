@@ -448,14 +448,14 @@ fn print(
                 report::family(row.candidate.family.name, row.candidate.layout),
                 row.data.to_string(),
                 report::percent(runs.distinct() / row.keys as f64),
-                report::short(runs.bits_per_key()),
+                report::measured(runs.bits_per_key()),
                 if exact { "–".into() } else { format!("{:.3}x", overhead(runs, args)) },
-                if exact { "exact".into() } else { report::short(runs.fpr_predicted()) },
-                report::short(runs.fpr_measured()),
+                if exact { "exact".into() } else { report::measured(runs.fpr_predicted()) },
+                report::measured(runs.fpr_measured()),
                 if exact {
                     "–".into()
                 } else {
-                    format!("{}–{}", report::short(low), report::short(high))
+                    format!("{}–{}", report::measured(low), report::measured(high))
                 },
                 report::grouped(runs.false_negatives()),
                 nanoseconds(runs.insert_ns()),
@@ -487,9 +487,9 @@ fn print(
             vec![
                 row.name.into(),
                 data.to_string(),
-                report::short(8.0 * row.bytes as f64 / *distinct as f64),
-                if row.fpr_predicted < 1e-12 { "none".into() } else { report::short(row.fpr_predicted) },
-                row.false_positives.rate().map_or("–".into(), report::short),
+                report::measured(8.0 * row.bytes as f64 / *distinct as f64),
+                if row.fpr_predicted < 1e-12 { "none".into() } else { report::measured(row.fpr_predicted) },
+                row.false_positives.rate().map_or("–".into(), report::measured),
                 nanoseconds(row.insert_ns),
                 nanoseconds(row.hit_ns),
                 nanoseconds(row.miss_ns),
@@ -650,9 +650,9 @@ fn hashes(args: &Args, common: &Common) -> Result<u8> {
                 function.bits.to_string(),
                 nanoseconds(*ns),
                 kind.name.into(),
-                report::short(run.fpr_predicted),
-                report::short(measured),
-                format!("{}–{}", report::short(low), report::short(high)),
+                report::measured(run.fpr_predicted),
+                report::measured(measured),
+                format!("{}–{}", report::measured(low), report::measured(high)),
                 verdict.into(),
             ]
         })
@@ -695,9 +695,9 @@ fn papers(args: &Args, common: &Common) -> Result<u8> {
                 finding.experiment.into(),
                 finding.what.clone(),
                 optional(finding.reported),
-                report::short(finding.expected),
-                report::short(finding.measured),
-                format!("{}–{}", report::short(finding.low), report::short(finding.high)),
+                report::measured(finding.expected),
+                report::measured(finding.measured),
+                format!("{}–{}", report::measured(finding.low), report::measured(finding.high)),
                 if finding.agrees() { String::new() } else { "DISAGREES".into() },
             ]
         })
@@ -715,5 +715,5 @@ fn papers(args: &Args, common: &Common) -> Result<u8> {
 }
 
 fn optional(value: Option<f64>) -> String {
-    value.map_or("–".into(), report::short)
+    value.map_or("–".into(), report::measured)
 }

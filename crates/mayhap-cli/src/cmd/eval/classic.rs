@@ -176,10 +176,10 @@ fn print_rates(rates: &[ClassicRate]) -> Result<()> {
                 rate.family.into(),
                 as_reported(rate.reported),
                 as_reported(rate.corrected),
-                report::short(rate.right),
-                report::short(finding.expected),
-                report::short(finding.measured),
-                format!("{}–{}", report::short(finding.low), report::short(finding.high)),
+                report::measured(rate.right),
+                report::measured(finding.expected),
+                report::measured(finding.measured),
+                format!("{}–{}", report::measured(finding.low), report::measured(finding.high)),
                 if finding.agrees() { String::new() } else { "DISAGREES".into() },
             ])
         })
@@ -242,7 +242,7 @@ fn print_times(timings: &[Timing], keys: u64, why: Option<&str>) -> Result<()> {
                 format!("{:.3}", seconds(times.add_ns)),
                 format!("{:.3}", seconds(times.hit_ns)),
                 format!("{:.3}", seconds(times.miss_ns)),
-                report::short(times.admitted as f64 / keys as f64),
+                report::measured(times.admitted as f64 / keys as f64),
                 ratio(|times| times.add_ns),
                 ratio(|times| times.hit_ns),
                 ratio(|times| times.miss_ns),
