@@ -68,13 +68,13 @@ impl Excepted {
     pub(crate) fn except_from(&self, filter: Box<dyn AnyFilter>, common: &Common) -> Box<dyn AnyFilter> {
         let filter = except(filter, self.lines.keys().copied());
         let stored = filter.exceptions().map_or(0, |exceptions| exceptions.keys);
-        let given = report::grouped(self.lines.len() as u64);
+        let given = report::subject(self.lines.len() as u64, "key");
         let why = if filter.can().exact {
             "an exact set denies them by itself".to_string()
         } else {
             format!("{} are stored, {}", report::grouped(stored), report::bytes(16 * stored))
         };
-        common.say(format_args!("--except: {given} keys are answered no, exactly; {why}"));
+        common.say(format_args!("--except: {given} answered no, exactly; {why}"));
         filter
     }
 }

@@ -121,6 +121,11 @@ pub(crate) fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{plural}", grouped(number))
 }
 
+/// The same as the subject of a sentence: `1 key is`, `2 keys are`.
+pub(crate) fn subject(number: u64, noun: &str) -> String {
+    format!("{} {}", counted(number, noun), if number == 1 { "is" } else { "are" })
+}
+
 /// The word for how far a file was checked.
 pub(crate) fn checked(checked: Checked) -> &'static str {
     match checked {

@@ -293,13 +293,13 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
                 let changed = change(&mut *filter)?;
                 Ok((except(filter, digests.iter().copied()), (changed, admitted)))
             })?;
-            let (keys, admitted) = (digests.len() as u64, report::grouped(admitted));
+            let were = if admitted == 1 { "was" } else { "were" };
             common.say(format_args!(
-                "{}: {} answered no from now on, exactly, {admitted} of which {} admitted before; a key that really is in is \
+                "{}: {} answered no from now on, exactly, {} of which {were} admitted before; a key that really is in is \
                  denied too",
                 path.display(),
-                if keys == 1 { "1 key is".into() } else { format!("{} keys are", report::grouped(keys)) },
-                if admitted == "1" { "was" } else { "were" },
+                report::subject(digests.len() as u64, "key"),
+                report::grouped(admitted),
             ));
             changed
         }

@@ -194,8 +194,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 /// The bound where there are only so many different keys.
 fn finite_bound(all: u64, keys: u64, fpr: f64) -> String {
     let bits = math::lower_bound_bits_finite(all, keys, fpr);
-    let whole = if bits < 1000.0 { report::short(bits) } else { report::grouped(bits.ceil() as u64) };
-    let per_key = report::short(bits / keys as f64);
+    let whole = if bits < 1000.0 { report::measured(bits) } else { report::grouped(bits.ceil() as u64) };
+    let per_key = report::measured(bits / keys as f64);
     format!("      {whole} bits in all, {per_key} per key, if there are only {} keys\n", report::grouped(all))
 }
 

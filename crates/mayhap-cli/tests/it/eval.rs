@@ -170,10 +170,7 @@ fn nonsense_is_refused() {
         ("--hashes --data url", "cannot be used with"),
         ("--guava x.jar", "--guava is for --suite classic"),
         ("--plot x --hashes", "cannot be used with"),
-        (
-            "--suite papers --only ABC-1",
-            "no experiment is called \"ABC-1\"; take some of BMP-1, BMP-2, BLM-1",
-        ),
+        ("--suite papers --only ABC-1", "no experiment is called \"ABC-1\"; there are BMP-1, BMP-2, BLM-1"),
         ("--only BLM-1", "--suite"),
         ("--suite modern", "invalid value 'modern'"),
     ];
@@ -224,8 +221,10 @@ fn keys_may_be_the_records_of_a_file() {
         .mayhap("eval --family bloom --data file:mine,uuid -n 15k --questions 9k")
         .run()
         .ends(0)
-        .shows("file:mine, 20,000 different records: 15,000 keys at 1% (0.01, 1 in 100), 5,000 absent keys asked, seed 1\n")
-        .shows("\n15,000 keys at 1% (0.01, 1 in 100), 9,000 absent keys asked, seed 1\n");
+        .shows(
+            "file:mine, 20,000 different records: 15,000 keys at 1%, 5,000 absent keys looked up, seed 1\n",
+        )
+        .shows("\n15,000 keys at 1%, 9,000 absent keys looked up, seed 1\n");
     // The ladder too.
     folder.mayhap("eval --data file:mine").run().ends(0).shows("hash set of keys");
     folder.write("one", "a\na\n");

@@ -295,7 +295,7 @@ fn a_key_that_is_in_is_denied_by_an_added_exception_until_it_is_added_again() {
     let folder = Folder::new();
     folder.mayhap("build -o f -p 1e-6 -n 100 -").input("a\nb\n").run().ends(0);
     folder.mayhap("add f --except -").input("b\nc\n").run().ends(0).says_only(
-        "mayhap: f: 2 keys are answered no from now on, exactly, 1 of which were admitted before; one that really is in is \
+        "mayhap: f: 2 keys are answered no from now on, exactly, 1 of which was admitted before; a key that really is in is \
          denied too",
     );
     folder.mayhap("check f").input("a\nb\nc\n").run().ends(0).prints("a\n");
@@ -343,8 +343,8 @@ fn the_old_name_of_except_works_and_is_not_shown() {
         .input("a\n")
         .run()
         .ends(0)
-        .says("--except: 1 keys are answered no");
-    folder.mayhap("add f --allow good").run().ends(0).says("1 keys are answered no from now on");
+        .says("--except: 1 key is answered no");
+    folder.mayhap("add f --allow good").run().ends(0).says("1 key is answered no from now on");
     for command in ["build", "add"] {
         let help = folder.mayhap(&format!("{command} --help")).run().ends(0);
         let help = String::from_utf8_lossy(&help.out).into_owned();
