@@ -170,10 +170,7 @@ fn nonsense_is_refused() {
         ("--hashes --data url", "cannot be used with"),
         ("--guava x.jar", "--guava is for --suite classic"),
         ("--plot x --hashes", "cannot be used with"),
-        (
-            "--suite papers --only ABC-1",
-            "no experiment is called \"ABC-1\"; there are BMP-1, BMP-2, BLM-1",
-        ),
+        ("--suite papers --only ABC-1", "no experiment is called \"ABC-1\"; there are BMP-1, BMP-2, BLM-1"),
         ("--only BLM-1", "--suite"),
         ("--suite modern", "invalid value 'modern'"),
     ];
