@@ -928,7 +928,7 @@ pub(crate) fn insert_spooled(filter: &mut dyn AnyFilter, spool: Spool) -> Result
 /// Readies a filter to be written, or says that there is no memory for it.
 pub(crate) fn settle(filter: &mut dyn AnyFilter) -> Result<()> {
     filter.settle().map_err(|OutOfMemory { bytes }| {
-        anyhow!("out of memory: could not allocate {} to write it", report::bytes(bytes as u64))
+        anyhow!("out of memory: could not allocate {} to write it", report::bytes(bytes))
     })
 }
 

@@ -335,7 +335,8 @@ fn as_json(Row { family, layout, plan }: &Row) -> serde_json::Value {
 fn print_plans(plans: &[Row], args: &Args) -> Result<()> {
     let is_sized = args.bits.is_some() || args.size.is_some();
     let (has_keys, has_size) = (args.wide || is_sized, args.wide || !is_sized);
-    let columns: [(&str, bool, fn(&Row) -> String); 8] = [
+    type Cell = fn(&Row) -> String;
+    let columns: [(&str, bool, Cell); 8] = [
         ("family", true, |row| report::family(row.family.name, row.layout)),
         ("keys", has_keys, |row| report::grouped(row.plan.capacity)),
         ("bits/key", true, |row| report::short(row.plan.bits_per_key())),
