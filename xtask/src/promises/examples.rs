@@ -41,7 +41,7 @@ const FILES: &str = "\
     printf '%s\\n' evil.example bad.example > block.txt
     printf '%s\\n' good.example > allow.txt
     printf '%s\\n' good.example > good.txt
-    cp block.txt deny.txt; cp block.txt a.txt; cp allow.txt b.txt
+    cp block.txt deny.txt
     cat block.txt allow.txt > hosts.txt
     seq 1 2000 > ids.txt
     seq 1 3 4000 > numbers.txt

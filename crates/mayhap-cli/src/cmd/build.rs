@@ -47,7 +47,6 @@ use crate::suggest::unknown;
 cat urls.txt | mayhap build -p 1e-4 -o urls.mayhap\n  mayhap build --fastest -o urls.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap -d' ' -k1 access.log\n  \
 mayhap build --removable -p 0.1% -o urls.mayhap urls.txt\n  \
 mayhap build --label allow=allow.txt --label block=block.txt -o hosts.mayhap\n  \
-mayhap build --family shifting-association --label A=a.txt --label B=b.txt -o ab\n  \
 tail -f access.log | mayhap build --grow -o seen.mayhap\n  \
 mayhap build --static -p 0.4% -o urls.mayhap urls.txt\n  \
 cat urls.txt | mayhap build --static --memory 512MiB -o urls.mayhap\n  \

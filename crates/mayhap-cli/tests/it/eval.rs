@@ -236,7 +236,7 @@ fn keys_may_be_the_records_of_a_file() {
         ("--data file:mine -n 20k", "and 20000 of them as keys leave none to ask for; give a smaller -n"),
         ("--data file:none", "none"),
         ("--data file:", "behind file: there must be the name of a file"),
-        ("--data base", "\"base\" is no data: take uniform, "),
+        ("--data base", "no data is called \"base\"; there are uniform, "),
     ] {
         folder.mayhap(&format!("eval {arguments}")).run().ends(2).prints("").says(text);
     }
