@@ -2,7 +2,7 @@
 
 use crate::cargo::{CLIPPY, Cargo, RUSTFMT};
 use crate::step::{Step, Work};
-use crate::{golden, layers, miri, peers, promises, targets, unsafety};
+use crate::{golden, layers, links, miri, peers, promises, targets, unsafety};
 
 const BUILD: &str = "tests, built";
 const PEERS: &str = "peers";
@@ -51,12 +51,14 @@ pub(crate) fn test(all: bool) -> Vec<Step> {
 }
 
 /// The run of all tests. `option` goes to cargo.
+///
+/// The benchmarks take a dozen other libraries with them, a twelfth of all that is compiled: usually they are only linted.
 fn tests(all: bool, option: &str) -> Cargo {
     if all {
         Cargo::line(&format!("test {option} --workspace --all-features --release -- --include-ignored"))
             .with_env("MAYHAP_TEST_ALL", "1")
     } else {
-        Cargo::line(&format!("test {option} --workspace --all-features"))
+        Cargo::line(&format!("test {option} --workspace --exclude mayhap-bench --all-features"))
     }
 }
 
@@ -100,6 +102,7 @@ pub(crate) fn rules() -> Vec<Step> {
         rule("house rule: unsafe only where it is allowed", unsafety::check),
         rule("house rule: modules import downwards only", layers::check),
         rule("house rule: golden files are unchanged", golden::check),
+        rule("house rule: links in documents lead somewhere", links::check),
     ]
 }
 
@@ -120,8 +123,8 @@ mod tests {
             panic!("{changed:?}");
         };
         assert_eq!(*peers, "cargo xtask peers --all");
-        assert_eq!(*built, "cargo test --no-run --workspace --all-features");
-        assert_eq!(*run, "cargo test --workspace --all-features");
+        assert_eq!(*built, "cargo test --no-run --workspace --exclude mayhap-bench --all-features");
+        assert_eq!(*run, "cargo test --workspace --exclude mayhap-bench --all-features");
         let env = "MAYHAP_TEST_ALL=1";
         assert_eq!(
             *built_for_release,

@@ -8,6 +8,7 @@
 //! | `cargo.rs`   | one call of cargo, and the toolchain components it needs         |
 //! | `unsafety.rs`| house rule: `unsafe` appears only where it is allowed            |
 //! | `layers.rs`  | house rule: modules of the library import downwards only            |
+//! | `links.rs`   | house rule: links in documents lead to files and headings        |
 //! | `golden.rs`  | house rule: golden files are added, never changed; the manifests |
 //! | `miri.rs`    | the library under Miri                                           |
 //! | `targets.rs` | the library on other machines                                    |
@@ -24,6 +25,7 @@ mod checks;
 mod golden;
 mod install;
 mod layers;
+mod links;
 mod miri;
 mod peers;
 mod promises;
@@ -45,7 +47,8 @@ usage: cargo xtask <command>
   promises [--last-tests]
                      only what the documents promise: runs every row of docs/coverage.md, every example, and compares
                      --last-tests: builds nothing, and takes tests for passed that the last run has passed
-  rules              only the house rules: where `unsafe` may stand, imports downwards, golden files unchanged
+  rules              only the house rules: where `unsafe` may stand, imports downwards, golden files
+                     unchanged, links in documents
   targets            only the library on other machines: 32-bit, ARM, big-endian, WebAssembly; installs what is missing
                      (targets by rustup; linkers, emulators and node on Debian as root), or fails and names the command
   miri               only the library under Miri: memory accesses of the portable loops, the allocator, shared filters

@@ -101,7 +101,7 @@ fn check(root: &Path, all: bool, run_tests: bool) -> Result<(), String> {
     }
     for command in examples::commands(&shell)? {
         let shell = &shell;
-        jobs.push(Box::new(move || examples::of_help(&command, shell)));
+        jobs.push(Box::new(move || examples::of_help(&command, shell, all)));
     }
     {
         let (text, shell) = (read(examples::FAMILIES)?, &shell);

@@ -573,14 +573,14 @@ pub(crate) fn known<'k, K: BenchKey + 'k>(Task { fpr, .. }: Task) -> Vec<Contend
         let spec = Spec::new().with_fpr(fpr).with_layout(layout);
         move |keys: &[K], threads| Fuse::build_with(keys, &spec, threads).expect("memory")
     };
-    let (contains, contains_all) = (|fuse: &Fuse, key: K| fuse.contains(key), Fuse::contains_each::<K>);
+    let (contains, contains_each) = (|fuse: &Fuse, key: K| fuse.contains(key), Fuse::contains_each::<K>);
     let mut table = Vec::new();
-    table.extend(one_known(&FUSE, fuse(Layout::Fastest), contains, contains_all, Fuse::size_in_bytes));
+    table.extend(one_known(&FUSE, fuse(Layout::Fastest), contains, contains_each, Fuse::size_in_bytes));
     table.extend(one_known(
         &FUSE_COMPACT,
         fuse(Layout::Compact),
         contains,
-        contains_all,
+        contains_each,
         Fuse::size_in_bytes,
     ));
     let ribbon = |layout| {
@@ -589,8 +589,8 @@ pub(crate) fn known<'k, K: BenchKey + 'k>(Task { fpr, .. }: Task) -> Vec<Contend
     };
     for (known, layout) in [(&RIBBON, Layout::Fastest), (&RIBBON_COMPACT, Layout::Compact)] {
         let contains = |ribbon: &Ribbon, key: K| ribbon.contains(key);
-        let contains_all = Ribbon::contains_each::<K>;
-        table.extend(one_known(known, ribbon(layout), contains, contains_all, Ribbon::size_in_bytes));
+        let contains_each = Ribbon::contains_each::<K>;
+        table.extend(one_known(known, ribbon(layout), contains, contains_each, Ribbon::size_in_bytes));
     }
     table
 }
@@ -599,12 +599,12 @@ fn one_known<'k, K: BenchKey + 'k, F: 'k>(
     names: &Known,
     build: impl Fn(&[K], usize) -> F + Copy + 'k,
     contains: impl Fn(&F, K) -> bool + Copy + 'k,
-    contains_all: impl Fn(&F, &[K], &mut Vec<bool>) + Copy + 'k,
+    contains_each: impl Fn(&F, &[K], &mut Vec<bool>) + Copy + 'k,
     bytes: impl Fn(&F) -> u64 + Copy + 'k,
 ) -> [Contender<'k, K>; 3] {
     let bytes = move |filter: &F| Some(bytes(filter));
     let ask =
-        move |filter: &F, keys: &[K]| count_batches(keys, |batch, hits| contains_all(filter, batch, hits));
+        move |filter: &F, keys: &[K]| count_batches(keys, |batch, hits| contains_each(filter, batch, hits));
     let role = Role::Ours { floor: TOUCHES };
     [
         built(names.single, move |keys| build(keys, 1), contains, bytes).ours(TOUCHES),

@@ -2,7 +2,7 @@
 //! interleaved, medians and minima shown. Figures of different runs do not compare: the machines are noisy.
 //!
 //! `cargo xtask bench` runs all; `--quick` at a tiny size, as a test that the harness works. The method
-//! and how to read the tables: `docs/benchmarks.md`.
+//! and how to read the tables: `docs/speed.md`.
 
 mod build_file;
 mod contenders;

@@ -4,6 +4,7 @@
 use std::env;
 use std::fs;
 use std::process::{Child, Command};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -52,18 +53,38 @@ pub(crate) fn peak_of<T>(work: impl FnOnce() -> T) -> (T, Option<u64>) {
     (result, status("self", "VmHWM:").zip(before).map(|(highest, before)| highest.saturating_sub(before)))
 }
 
+/// How often the memory of a program is looked at.
+const EVERY: Duration = Duration::from_millis(5);
+
+/// Does some work while a program runs that was started, such as waiting for it; with the most anonymous memory that the
+/// program was seen to hold, where the system tells.
+///
+/// Another thread looks, so that the end of the work is not seen late.
+pub(crate) fn peak_during<T>(process: u32, work: impl FnOnce() -> T) -> (T, Option<u64>) {
+    let process = process.to_string();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut peak = None;
+            while !done.load(Ordering::Relaxed) {
+                peak = peak.max(status(&process, "RssAnon:"));
+                thread::park_timeout(EVERY);
+            }
+            peak
+        });
+        let result = work();
+        done.store(true, Ordering::Relaxed);
+        watch.thread().unpark();
+        (result, watch.join().unwrap_or(None))
+    })
+}
+
 /// Waits for a program that was started; the most anonymous memory that it was seen to hold, where the system tells.
 pub(crate) fn peak_until_end(child: &mut Child) -> Result<Option<u64>> {
-    let process = child.id().to_string();
-    let mut peak = None;
-    loop {
-        if let Some(ended) = child.try_wait()? {
-            ensure!(ended.success(), "the program failed: {ended}");
-            return Ok(peak);
-        }
-        peak = peak.max(status(&process, "RssAnon:"));
-        thread::sleep(Duration::from_millis(2));
-    }
+    let (ended, peak) = peak_during(child.id(), || child.wait());
+    let ended = ended?;
+    ensure!(ended.success(), "the program failed: {ended}");
+    Ok(peak)
 }
 
 /// A field, in bytes, of what Linux tells about a process.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::Size;
 use crate::keys::Kind;
+use crate::{Size, dedup};
 
 pub(crate) const USAGE: &str = "\
 usage: mayhap-bench [filters] [cuckoo] [shifting] [growth] [static] [threads] [build-file] [dedup] [options]
@@ -17,7 +17,8 @@ usage: mayhap-bench [filters] [cuckoo] [shifting] [growth] [static] [threads] [b
   growth             filters that grew from 1024 keys to 10 million u64 keys, against one made for all of them
   static             filters of keys that are known, u64 keys at 8 bits of fingerprint, against xorf and jdb_xorf
   build-file         `mayhap build` against `wc -l` and one pass of hashing
-  dedup              `mayhap dedup` of 20 million lines against `cat`, sort, runiq, huniq, awk and gzip; 4 GB of files
+  dedup              `mayhap dedup` of 20 million lines against `cat` and gzip; and against DuckDB, polars, hist, huniq, runiq,
+                     cuniq, sort and awk with three kinds of text: tables in Markdown; 4 GB of files
                      without any of them, all run
 
 options, for `filters`; for `cuckoo` --repetitions, --csv and --quick, for `growth` also --keys and --fpr, for `static`
@@ -32,8 +33,9 @@ also --keys; for `shifting` --repetitions and --quick:
 
 options, for `dedup`, besides --quick:
   --lines 20M        lines of text
-  --rounds N         interleaved rounds of mayhap and `cat` (9), and of mayhap and gzip (at most 3)
-  --peer-rounds N    rounds of the others, which are slow (1); 0 leaves them out
+  --inputs urls,...  kinds of text: urls, integers, logs (all)
+  --rounds N         interleaved rounds of mayhap and `cat` (9), and of mayhap and gzip (at most 3); 0 leaves them out
+  --peer-rounds N    rounds of the comparison with other tools (3; a tool that takes more than 20 s runs once); 0 leaves it out
   --folder DIR       where the text and what is made of it lie for the time (the folder for temporary files)
   --mayhap FILE      the command to measure (the one of this repository, which is built)
 
@@ -74,6 +76,7 @@ pub(crate) struct Options {
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct TextOptions {
     pub(crate) lines: Option<u64>,
+    pub(crate) inputs: Vec<dedup::Kind>,
     pub(crate) rounds: Option<usize>,
     pub(crate) peer_rounds: Option<usize>,
     pub(crate) folder: Option<PathBuf>,
@@ -111,11 +114,9 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             "--only" => only = list(&value()?, |name| Ok(name.to_owned()))?,
             "--repetitions" => repetitions = Some(number(&value()?)? as usize),
             "--lines" => text.lines = Some(number(&value()?)?),
-            "--rounds" => text.rounds = Some(number(&value()?)? as usize),
-            "--peer-rounds" => {
-                let value = value()?;
-                text.peer_rounds = Some(if value == "0" { 0 } else { number(&value)? as usize });
-            }
+            "--inputs" => text.inputs = list(&value()?, dedup::Kind::parse)?,
+            "--rounds" => text.rounds = Some(rounds(&value()?)?),
+            "--peer-rounds" => text.peer_rounds = Some(rounds(&value()?)?),
             "--folder" => text.folder = Some(PathBuf::from(value()?)),
             "--mayhap" => text.mayhap = Some(PathBuf::from(value()?)),
             "--csv" => csv = Some(PathBuf::from(value()?)),
@@ -129,6 +130,9 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
     }
     if kinds.is_empty() {
         kinds = vec![Kind::U64, Kind::Url];
+    }
+    if text.inputs.is_empty() {
+        text.inputs = dedup::Kind::ALL.to_vec();
     }
     if rates.is_empty() {
         rates = vec![0.01, 0.001];
@@ -170,6 +174,11 @@ fn number(text: &str) -> Result<u64> {
     let number = number.with_context(|| format!("{text:?} is not a number such as 2500, 100k or 10M"))?;
     ensure!((1..=MOST_KEYS).contains(&number), "{text:?} is not between 1 and {MOST_KEYS}");
     Ok(number)
+}
+
+/// A number that may be 0.
+fn rounds(text: &str) -> Result<usize> {
+    if text == "0" { Ok(0) } else { Ok(number(text)? as usize) }
 }
 
 /// `1%` or `0.01`.
@@ -218,9 +227,10 @@ mod tests {
         assert_eq!(options("").repetitions, 5);
         let read = options("build-file");
         assert!(read.build_file && !read.filters && !read.cuckoo);
-        let read = options("dedup --lines 2M --rounds 3 --peer-rounds 0 --folder x");
+        let read = options("dedup --lines 2M --inputs logs,urls --rounds 3 --peer-rounds 0 --folder x");
         assert!(read.dedup && !read.build_file && !read.filters);
-        let TextOptions { lines, rounds, peer_rounds, folder, mayhap } = read.text;
+        let TextOptions { lines, inputs, rounds, peer_rounds, folder, mayhap } = read.text;
+        assert_eq!(inputs, [dedup::Kind::Logs, dedup::Kind::Urls]);
         assert_eq!((lines, rounds, peer_rounds), (Some(2_000_000), Some(3), Some(0)));
         assert_eq!((folder, mayhap), (Some(PathBuf::from("x")), None));
         let read = options("cuckoo");
@@ -241,6 +251,10 @@ mod tests {
         assert_eq!(complaint("--keys 0"), "\"0\" is not between 1 and 10000000000");
         assert_eq!(complaint("--fpr 120%"), "\"120%\" is not a rate between 0 and 50%");
         assert_eq!(complaint("--kind uuid"), "unknown kind of keys \"uuid\"; there are u64 and url");
+        assert_eq!(
+            complaint("dedup --inputs lines"),
+            "unknown input \"lines\"; there are urls, integers and logs"
+        );
         assert_eq!(complaint("filter"), "unknown argument \"filter\"; see --help");
     }
 }

@@ -1,6 +1,7 @@
 //! Programs that are started and measured: our command, and those of others that do the same work.
 
 use std::env;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -28,25 +29,39 @@ fn folder() -> Result<PathBuf> {
     Ok(env::current_exe()?.parent().context("the program has a folder")?.to_path_buf())
 }
 
-/// A program by its name; the reason where it is not to be had.
+/// A program of the system.
+pub(crate) fn in_path(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// Where programs are installed that are measured beside ours: `target/peers`.
+fn peers() -> Result<PathBuf> {
+    Ok(folder()?.parent().context("the program's folder has a parent")?.join("peers"))
+}
+
+/// A program of a crate; the reason where it is not to be had.
 ///
 /// `version` says which versions cargo may install where the program is missing. A test of the harness installs
 /// nothing.
-pub(crate) fn find(name: &str, version: Option<&str>, size: Size) -> Result<Result<PathBuf, String>> {
-    let path = env::var_os("PATH").unwrap_or_default();
-    if let Some(found) = env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file()) {
-        return Ok(Ok(found));
-    }
-    let Some(version) = version else { return Ok(Err("not in PATH".to_owned())) };
-    let root = folder()?.parent().context("the program's folder has a parent")?.join("peers");
-    let installed = root.join("bin").join(name);
+pub(crate) fn of_crate(
+    name: &str,
+    version: &str,
+    program: &str,
+    size: Size,
+) -> Result<Result<PathBuf, String>> {
+    let root = peers()?;
+    let installed = root.join("bin").join(program);
     if installed.is_file() {
         return Ok(Ok(installed));
+    }
+    if let Some(found) = in_path(program) {
+        return Ok(Ok(found));
     }
     if size.quick {
         return Ok(Err("not in PATH, and --quick installs nothing".to_owned()));
     }
-    println!("{name} is not in PATH: cargo installs version {version} of it in {}", root.display());
+    println!("{program} is not in PATH: cargo installs {name} {version} in {}", root.display());
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["install", "--quiet", "--locked", name, "--version", version, "--root"]).arg(&root);
     let status = cargo.status().context("cargo")?;
@@ -55,6 +70,54 @@ pub(crate) fn find(name: &str, version: Option<&str>, size: Size) -> Result<Resu
     } else {
         Err(format!("not in PATH, and cargo could not install it ({status})"))
     })
+}
+
+/// The version of a program that [`of_crate`] has found: as cargo has noted it, since not every program prints one.
+pub(crate) fn crate_version(name: &str, program: &Path) -> String {
+    let noted =
+        peers().and_then(|root| Ok(fs::read_to_string(root.join(".crates.toml"))?)).unwrap_or_default();
+    let in_peers = peers().is_ok_and(|root| program.starts_with(root));
+    let line = noted.lines().find_map(|line| line.strip_prefix('"')?.strip_prefix(name)?.strip_prefix(' '));
+    match line.and_then(|rest| rest.split(' ').next()).filter(|_| in_peers) {
+        Some(version) => format!("{name} {version}"),
+        None => version(program),
+    }
+}
+
+/// The Python of a virtual environment that has a package; the reason where it is not to be had.
+///
+/// The environment is the one that `cargo xtask peers` makes.
+pub(crate) fn with_python(package: &str, size: Size) -> Result<Result<PathBuf, String>> {
+    let folder = peers()?.join("python");
+    let python = folder.join("bin").join("python");
+    let succeeds = |command: &mut Command| command.status().is_ok_and(|status| status.success());
+    let imports = || {
+        let mut import = Command::new(&python);
+        import.args(["-c", &format!("import {package}")]).stderr(Stdio::null());
+        succeeds(&mut import)
+    };
+    if imports() {
+        return Ok(Ok(python));
+    }
+    if size.quick {
+        return Ok(Err(format!("not in {}, and --quick installs nothing", folder.display())));
+    }
+    println!("Python's {package} is missing: pip installs it in {}", folder.display());
+    let pip = ["-m", "pip", "--quiet", "--disable-pip-version-check"];
+    if !succeeds(Command::new(&python).args(pip).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()))
+    {
+        succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&folder));
+    }
+    succeeds(Command::new(&python).args(pip).args(["install", package]));
+    Ok(if imports() { Ok(python) } else { Err(format!("pip could not install it in {}", folder.display())) })
+}
+
+/// The version of a package that [`with_python`] has found.
+pub(crate) fn python_version(python: &Path, package: &str) -> String {
+    let script = format!("import {package}; print({package}.__version__)");
+    let output = Command::new(python).args(["-c", &script]).output();
+    let text = output.map_or(String::new(), |output| String::from_utf8_lossy(&output.stdout).into_owned());
+    format!("{package} {}", if text.is_empty() { "of unknown version" } else { text.trim() })
 }
 
 /// The first line that a program tells about its version.

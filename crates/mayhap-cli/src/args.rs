@@ -26,13 +26,16 @@ use crate::url_key::{self, UrlRule};
 
 /// Is this key in the set? "No", or "mayhap".
 ///
-/// Builds small files that answer for sets too large to hold: a filter never denies a key that is in,
-/// and admits an absent one only as often as you allow.
+/// Compact files tell you whether a key is in a set too big for memory: a filter finds every key that was inserted, and
+/// admits an absent key only at the false-positive rate that you request.
 #[derive(Debug, Parser)]
-#[command(name = "mayhap", version, max_term_width = 100, infer_subcommands = false)]
-#[command(after_help = "Sizes and rates: -n 10M, 1e7; -p 1%, 0.01, 1e-6, 1in1M; --size 64MiB, 1GB.\n\
-Exit status: check, remove and test: 0 yes, 1 no, 2 error. All others: 0, or 2 for an error.\n\
-Try it: mayhap demo")]
+#[command(name = "mayhap", version, max_term_width = 80, infer_subcommands = false)]
+#[command(
+    after_help = "Examples:\n  mayhap dedup urls.txt > fresh.txt\n  mayhap build -o block.mayhap block.txt\n  \
+mayhap check block.mayhap hosts.txt\n  mayhap demo\n\n\
+Numbers: -n 10M, 1e7; -p 1%, 0.01, 1e-6, 1in1M; --memory 64MiB, 1GB.\n\
+Exit status: 0 success or yes, 1 no (check, remove, test), 2 error."
+)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -61,6 +64,7 @@ pub(crate) enum Command {
     Families(cmd::families::Args),
     Sort(cmd::sort::Args),
     Explain(cmd::explain::Args),
+    Hash(cmd::hash::Args),
     Demo(cmd::demo::Args),
     Completions(cmd::completions::Args),
     Man(cmd::man::Args),
@@ -95,19 +99,19 @@ impl Command {
 
 /// Options of every command.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Everywhere")]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Common {
-    /// Use so many threads [default: the cores]
-    #[arg(long, global = true, value_name = "N", value_parser = threads)]
+    /// Number of threads [default: the number of cores]
+    #[arg(long, global = true, hide_short_help = true, value_name = "N", value_parser = threads)]
     threads: Option<usize>,
-    /// Say nothing but errors and results
+    /// Suppress warnings and progress
     #[arg(long, global = true)]
     pub(crate) quiet: bool,
-    /// Show progress also where standard error is no terminal, or where records are printed to one: then as plain lines
-    #[arg(long, global = true, overrides_with = "no_progress")]
+    /// Always show progress, as plain lines if standard error is not a terminal or records are printed to one
+    #[arg(long, global = true, hide_short_help = true, overrides_with = "no_progress")]
     progress: bool,
-    /// Show no progress
-    #[arg(long, global = true)]
+    /// Never show progress
+    #[arg(long, global = true, hide_short_help = true)]
     no_progress: bool,
     /// Whether the command prints records to a terminal while it reads.
     #[arg(skip)]
@@ -182,47 +186,55 @@ impl Common {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Keys")]
 pub(crate) struct KeyArgs {
-    /// Records end with NUL, in and out
+    /// Records end with NUL instead of a newline
     #[arg(short = 'z', long)]
     pub(crate) null: bool,
-    /// Drop one carriage return before the newline
+    /// Drop a carriage return before the newline
     #[arg(long, conflicts_with = "null")]
     pub(crate) crlf: bool,
-    /// Columns are separated by this: a character, \t, \0, \\ or \xHH [default: a tab, with --field]
+    /// Column separator [default: a tab, with --field]
+    ///
+    /// A text, or the escapes \t, \0, \\ and \xHH.
     #[arg(short, long, value_name = "C", value_parser = keys::delimiter, requires = "field")]
     delimiter: Option<Delimiter>,
-    /// The key is this column, from 1; the whole record is printed
+    /// The key is column N, from 1; the whole record is printed
     #[arg(short = 'k', long, value_name = "N", value_parser = field)]
     pub(crate) field: Option<usize>,
-    /// A quote at the start of a field is a byte like any other. Without this it is an error: quoted CSV is not read
+    /// Treat a quote at the start of a field as a plain byte; without this it is an error, since quoted CSV is not read
     #[arg(long, requires = "delimiter")]
     literal_quotes: bool,
-    /// The key is this field of a JSON line, such as /user/id: a string is its text, and 1 is not "1"
+    /// The key is a field of a JSON line, such as /user/id
+    ///
+    /// The key of a string is its text. Other values are told from strings: 1 and "1" are two keys.
     #[arg(long, value_name = "POINTER", value_parser = keys::json_path, conflicts_with = "field")]
     pub(crate) json_key: Option<JsonPath>,
-    /// A JSON value is its text, so that 1 is "1": for lists of plain ids
+    /// Use the text of every JSON value, so that 1 and "1" are one key, as in a list of plain ids
     #[arg(long, requires = "json_key")]
     pub(crate) json_raw: bool,
-    /// Drop white space around the key
+    /// Remove white space around the key, also U+3000 of Chinese texts
     #[arg(long)]
     pub(crate) trim: bool,
-    /// Letters A to Z are a to z
+    /// Compare keys case-insensitively (ASCII)
     #[arg(long)]
     pub(crate) ignore_case: bool,
-    /// How the text becomes key bytes [default: bytes, or as the filter file says]
+    /// Key type [default: bytes, or as in the filter file]
+    ///
+    /// How the text of a record becomes the bytes of its key.
     #[arg(long = "as", value_name = "KIND", value_enum)]
     pub(crate) kind: Option<Kind>,
-    /// The key is a URL in its normal form: host in lower case, no default port, no fragment, no dot segments, query
-    /// names sorted. What is no URL is its own key
+    /// Normalize keys that are URLs
+    ///
+    /// Lower-case host, no default port, no fragment, no dot segments, query names sorted. A key that is not a URL is used
+    /// as it is.
     #[arg(long, conflicts_with = "kind")]
     pub(crate) url: bool,
-    /// The key is a URL without these query names, separated by commas: gclid,utm_* or * for all (implies --url)
+    /// Remove these query names from URLs, separated by commas: gclid,utm_* or * for all (implies --url)
     #[arg(long, value_name = "LIST", value_parser = url_key::stripping, conflicts_with = "kind")]
     pub(crate) strip_query: Option<UrlRule>,
-    /// Take compressed input as it is
+    /// Do not decompress input
     #[arg(long)]
     no_decompress: bool,
-    /// The longest record that is accepted [default: 1GiB]
+    /// Longest accepted record [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = numbers::size, allow_hyphen_values = true)]
     max_record: Option<u64>,
     /// Whether a command needs the numbers of all records for its messages.
@@ -303,7 +315,7 @@ impl KeyArgs {
             ignore_case: self.ignore_case,
             kind: self.kind(),
             url: self.url_rule(),
-            allowed: None,
+            excepted: None,
         }
     }
 
@@ -343,10 +355,12 @@ impl Tally {
 /// Options of the commands that look keys up.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LookupArgs {
-    /// Compare the payload's checksum at any size [default: up to 256 MiB]
+    /// Verify the checksum of a filter of any size
+    ///
+    /// Without this, filters above 256 MiB are mapped and not verified.
     #[arg(long)]
     verify: bool,
-    /// Print a report to standard error at the end
+    /// Print a report to standard error
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     stats: Option<StatsFormat>,
 }
@@ -411,7 +425,7 @@ fn why_unverified(checked: Checked) -> &'static str {
 /// Options of every command that opens a filter file.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OpenArgs {
-    /// Read and check the whole file instead of mapping it
+    /// Read and verify the whole file instead of mapping it
     #[arg(long, action = ArgAction::SetTrue)]
     pub(crate) no_mmap: bool,
     #[command(flatten)]

@@ -23,6 +23,8 @@ pub(crate) enum Mark {
     Same,
     /// More than was asked for, which stays.
     Stays,
+    /// Less than before.
+    Lowered,
     /// Empty.
     Missing,
 }
@@ -34,6 +36,7 @@ impl Mark {
             Self::Raised => '^',
             Self::Same => '=',
             Self::Stays => '>',
+            Self::Lowered => '-',
             Self::Missing => 'x',
         }
     }
@@ -42,7 +45,7 @@ impl Mark {
         match self {
             Self::New | Self::Raised => 32,
             Self::Same | Self::Stays => 33,
-            Self::Missing => 31,
+            Self::Lowered | Self::Missing => 31,
         }
     }
 }

@@ -9,12 +9,15 @@ use mayhap::bits::Bytes;
 use mayhap::interop::{self, FORMATS, Format, HashRule, Keys, Reading, dcso};
 use mayhap::wire::Summing;
 use mayhap::{AnyFilter, DecodeError, Secret};
-use mayhap_store::{Access, Checked, Opened, UpdateError, read_bytes, update, update_bytes, write_bytes};
+use mayhap_store::{
+    Access, Checked, Opened, UpdateError, read_bytes, remake, update, update_bytes, write_bytes,
+};
 
 use crate::keys::Kind;
 use crate::output::{Target, is_stdout};
 use crate::parquet_file;
 use crate::report;
+use crate::suggest::unknown;
 
 /// The format of a filter file.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,8 +52,9 @@ pub(crate) fn readable(name: &str) -> Result<FileFormat, String> {
         "mayhap" => Ok(FileFormat::Mayhap),
         "parquet" => Ok(FileFormat::Parquet),
         _ => interop::format(name).map(FileFormat::Foreign).ok_or_else(|| {
-            let all = names(FORMATS.iter().map(|format| format.name).chain(["parquet"]));
-            format!("no format is called {name:?}; there are {all}")
+            let all =
+                ["mayhap"].into_iter().chain(FORMATS.iter().map(|format| format.name)).chain(["parquet"]);
+            unknown("format", name, &all.collect::<Vec<_>>())
         }),
     }
 }
@@ -85,10 +89,10 @@ pub(crate) fn makeable(name: &str) -> Result<FileFormat, String> {
 
 /// A hash function by its name.
 pub(crate) fn hash_rule(name: &str) -> Result<HashRule, String> {
-    HashRule::ALL.into_iter().find(|rule| rule.name() == name).ok_or_else(|| {
-        let names = HashRule::ALL.map(HashRule::name);
-        format!("no hash function is called {name:?}; there are {}", names.join(", "))
-    })
+    HashRule::ALL
+        .into_iter()
+        .find(|rule| rule.name() == name)
+        .ok_or_else(|| unknown("hash function", name, &HashRule::ALL.map(HashRule::name)))
 }
 
 /// What keys are to a program that tells kinds apart: lines are text unless something else is said.
@@ -105,15 +109,15 @@ pub(crate) fn reading(kind: Kind, hash: Option<HashRule>) -> Reading {
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Files of other programs")]
 pub(crate) struct FormatArgs {
-    /// The format of the filter file: mayhap, guava, go, go-json, go-gob, dcso, spark, redisbloom, redisbloom-cuckoo,
+    /// Format of the filter file: mayhap, guava, go, go-json, go-gob, dcso, spark, redisbloom, redisbloom-cuckoo,
     /// bloomfilter-crate, parquet (with --column), sbbf, xor8, xor16, fuse8, fuse16, pybloom-live, pyprobables, rbloom (with
     /// --hash), roaring [default: what its structure shows]
     #[arg(long, value_name = "NAME", value_parser = readable)]
     pub(crate) format: Option<FileFormat>,
-    /// The column of a Parquet file whose filter is asked
+    /// Column of a Parquet file whose filter is used
     #[arg(long, value_name = "NAME")]
     pub(crate) column: Option<String>,
-    /// The hash function of the keys, where the file does not tell: sha256 (rbloom), xxh64 (runtime filters of Spark's SQL),
+    /// Hash function of the keys, if the file does not name it: sha256 (rbloom), xxh64 (runtime filters of Spark's SQL),
     /// md5 (pybloom-live before version 4)
     #[arg(long, value_name = "NAME", value_parser = hash_rule)]
     pub(crate) hash: Option<HashRule>,
@@ -237,11 +241,24 @@ pub(crate) fn update_file<T>(
             Ok((if is_gzip { dcso::gzip(&bytes) } else { bytes }, outcome))
         }),
     };
-    // The file's problems have a name already, those of the change have none.
-    result.map_err(|e| match e {
-        UpdateError::Store(e) => e.into(),
-        UpdateError::Change(e) => e.context(path.display().to_string()),
-    })
+    result.map_err(|error| named(path, error))
+}
+
+/// Makes another filter of a file of ours, under its lock.
+pub(crate) fn remake_file<T>(
+    path: &Path,
+    secret: Option<&Secret>,
+    change: impl FnOnce(Box<dyn AnyFilter>) -> Result<(Box<dyn AnyFilter>, T)>,
+) -> Result<T> {
+    remake(path, secret, change).map_err(|error| named(path, error))
+}
+
+/// The file's problems have a name already, those of the change have none.
+fn named(path: &Path, error: UpdateError<anyhow::Error>) -> anyhow::Error {
+    match error {
+        UpdateError::Store(error) => error.into(),
+        UpdateError::Change(error) => error.context(path.display().to_string()),
+    }
 }
 
 /// Writes a filter to a file of a format, or to standard output for `-`. Only a file of ours has a checksum.

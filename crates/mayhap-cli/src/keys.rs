@@ -10,7 +10,7 @@ use memchr::memchr_iter;
 use memchr::memmem::Finder;
 use serde_json::Value;
 
-use crate::allow::Allowed;
+use crate::except::Excepted;
 use crate::input::Chunk;
 use crate::json_key::{NOT_A_STRING, put_canonical};
 use crate::url_key::UrlRule;
@@ -106,7 +106,7 @@ pub(crate) struct Selector {
     /// The text is a URL and its normal form the key.
     pub(crate) url: Option<UrlRule>,
     /// Keys that must not come.
-    pub(crate) allowed: Option<Arc<Allowed>>,
+    pub(crate) excepted: Option<Arc<Excepted>>,
 }
 
 /// The keys of some records. Only what does not lie in the record as it is has been copied.
@@ -124,6 +124,19 @@ impl Keys<'_> {
             .map(|place| place.as_ref().map_or_else(|range| &self.copied[range.clone()], |part| *part))
             .collect()
     }
+}
+
+/// Without white space at its ends: that of ASCII, and the ideographic space of Chinese and Japanese texts.
+fn trimmed(text: &[u8]) -> &[u8] {
+    const IDEOGRAPHIC: &[u8] = "\u{3000}".as_bytes();
+    let mut text = text.trim_ascii();
+    while let Some(rest) = text.strip_prefix(IDEOGRAPHIC) {
+        text = rest.trim_ascii_start();
+    }
+    while let Some(rest) = text.strip_suffix(IDEOGRAPHIC) {
+        text = rest.trim_ascii_end();
+    }
+    text
 }
 
 impl Selector {
@@ -167,7 +180,7 @@ impl Selector {
             return self.json_key(field, text, scratch);
         }
         if self.kind == Kind::Bytes && !self.ignore_case {
-            return Ok(Some(if self.trim { text.trim_ascii() } else { text }));
+            return Ok(Some(if self.trim { trimmed(text) } else { text }));
         }
         self.convert(text, scratch)
     }
@@ -200,7 +213,7 @@ impl Selector {
     }
 
     fn convert<'a>(&self, text: &[u8], scratch: &mut Vec<u8>) -> Result<Option<&'a [u8]>> {
-        let text = if self.trim { text.trim_ascii() } else { text };
+        let text = if self.trim { trimmed(text) } else { text };
         scratch.clear();
         scratch
             .try_reserve(text.len())
@@ -272,7 +285,7 @@ impl Selector {
                 out.push(hashing.digest(key));
             }
         }
-        self.allowed.as_ref().map_or(Ok(()), |allowed| allowed.refuse(chunk, out))
+        self.excepted.as_ref().map_or(Ok(()), |excepted| excepted.refuse(chunk, out))
     }
 }
 
@@ -584,6 +597,9 @@ mod tests {
         let selector = Selector { trim: true, ..Selector::default() };
         assert_eq!(key(&selector, "   "), Ok(b"".into()));
         assert_eq!(key(&selector, "\t x y\n "), Ok(b"x y".into()));
+        // The blank of Chinese texts, at both ends and not within.
+        assert_eq!(key(&selector, "\u{3000} 北\u{3000}京\u{3000}\t"), Ok("北\u{3000}京".into()));
+        assert_eq!(key(&selector, "\u{3000}\u{3000}"), Ok(b"".into()));
     }
 
     #[test]

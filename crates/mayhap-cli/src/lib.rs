@@ -3,14 +3,15 @@
 //! It is a library with one function so that cargo compiles it beside the code generation of the libraries that it uses; a
 //! program alone waits until all of them are finished. Nothing here is for other programs.
 
-mod allow;
 mod args;
 #[cfg(unix)]
 mod cmd;
 mod compression;
 mod distinct;
 mod drawing;
+mod except;
 mod formats;
+mod help;
 mod input;
 mod json_key;
 mod keys;
@@ -27,12 +28,12 @@ mod secret;
 mod seen;
 mod spelling;
 mod stream;
+mod suggest;
 mod url_key;
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::{ContextKind, ContextValue};
 
 use args::{Cli, Command};
@@ -49,7 +50,7 @@ const ERROR: u8 = 2;
 #[must_use]
 pub fn run() -> ExitCode {
     mayhap_store::fault::install("mayhap: ", "; --no-mmap reads files that others truncate", ERROR.into());
-    let Cli { mut common, command } = match Cli::try_parse() {
+    let Cli { mut common, command } = match help::parse() {
         Ok(cli) => cli,
         Err(instead) => return print_instead(instead),
     };
@@ -75,6 +76,7 @@ pub fn run() -> ExitCode {
         Command::Families(args) => cmd::families::run(&args),
         Command::Sort(args) => cmd::sort::run(&args, &common),
         Command::Explain(args) => cmd::explain::run(&args, &common),
+        Command::Hash(args) => cmd::hash::run(&args),
         Command::Demo(args) => cmd::demo::run(&args),
         Command::Completions(args) => cmd::completions::run(&args),
         Command::Man(args) => cmd::man::run(&args),

@@ -11,6 +11,7 @@ use mayhap::family::Guarantee;
 use mayhap::{AnyFilter, Layout};
 use mayhap_store::Checked;
 use mayhap_store::fault::{Stream, was_closed};
+use unicode_width::UnicodeWidthStr;
 
 /// `12345678` as `12,345,678`.
 pub(crate) fn grouped(number: u64) -> String {
@@ -49,12 +50,14 @@ fn in_units(bytes: u64, step: f64, units: [&str; 5]) -> String {
     format!("{value:.2} {}", units[unit])
 }
 
-/// A rate as a percentage, a decimal number and one in so many: nobody should have to convert.
+/// A rate as people write it: a percentage down to 0.01%, and below that a power of ten.
 pub(crate) fn rate(rate: f64) -> String {
-    if rate <= 0.0 {
-        return "0".into();
+    match rate {
+        ..=0.0 => "0".into(),
+        // What rounds to 0.01% is written so.
+        ..9.995e-5 => short(rate),
+        _ => percent(rate),
     }
-    format!("{} ({}, 1 in {})", percent(rate), short(rate), short_count(1.0 / rate))
 }
 
 /// The present rate of a filter, and its interval if it is an estimate. The rate of an exact set is that of two keys with
@@ -64,7 +67,8 @@ pub(crate) fn rate_now(report: &mayhap::Report) -> String {
         _ if report.guarantee == Guarantee::Exact => "0 (exact)".into(),
         None => rate(report.fpr_now),
         Some((low, high)) => {
-            format!("{}, estimated; 95% interval {} to {}", rate(report.fpr_now), percent(low), percent(high))
+            let (now, low, high) = (rate(report.fpr_now), rate(low), rate(high));
+            format!("{now}, estimated; 95% interval {low} to {high}")
         }
     }
 }
@@ -82,24 +86,44 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{}%", short(100.0 * share))
 }
 
-/// Four significant digits, without noise behind them.
+/// Three significant digits, without zeros behind them. From a thousand on, a whole number.
 pub(crate) fn short(value: f64) -> String {
+    match value {
+        1000.0..1e7 => grouped(value.round() as u64),
+        _ => significant(value, 3),
+    }
+}
+
+/// Four significant digits: what is measured stands beside what others have published.
+pub(crate) fn measured(value: f64) -> String {
+    significant(value, 4)
+}
+
+fn significant(value: f64, digits: usize) -> String {
     if value == 0.0 {
         return "0".into();
     }
+    let behind = digits - 1;
     if !(1e-4..1e7).contains(&value.abs()) {
-        let text = format!("{value:.3e}");
-        // 1.000e-6 reads better as 1e-6.
+        let text = format!("{value:.behind$e}");
+        // 1.00e-6 reads better as 1e-6.
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         return format!("{}e{exponent}", digits.trim_end_matches('0').trim_end_matches('.'));
     }
-    let decimals = (3 - value.abs().log10().floor() as i32).max(0) as usize;
+    let decimals = (behind as i32 - value.abs().log10().floor() as i32).max(0) as usize;
     let text = format!("{value:.decimals$}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
 }
 
-fn short_count(value: f64) -> String {
-    if value < 1e15 { grouped(value.round() as u64) } else { short(value) }
+/// A number with its noun: `1 key`, `2 keys`, `1,000 keys`. The plural has an s.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", grouped(number))
+}
+
+/// The same as the subject of a sentence: `1 key is`, `2 keys are`.
+pub(crate) fn subject(number: u64, noun: &str) -> String {
+    format!("{} {}", counted(number, noun), if number == 1 { "is" } else { "are" })
 }
 
 /// The word for how far a file was checked.
@@ -258,8 +282,8 @@ pub(crate) fn print_table(head: &[&str], rows: &[Vec<String>], left: &[usize]) -
     let rows: Vec<Vec<Cow<'_, str>>> =
         rows.iter().map(|row| row.iter().map(|cell| printed(cell)).collect()).collect();
     let width = |column: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
-        cells.chain([head[column].chars().count()]).max().unwrap_or(0)
+        let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width());
+        cells.chain([head[column].width()]).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     let mut out = stdout();
@@ -271,10 +295,12 @@ pub(crate) fn print_table(head: &[&str], rows: &[Vec<String>], left: &[usize]) -
             if column > 0 {
                 line.push_str("  ");
             }
+            // Chinese characters take two columns each.
+            let blank = " ".repeat(width - cell.width());
             if column == 0 || left.contains(&column) {
-                line.push_str(&format!("{cell:<width$}"));
+                line.extend([cell, &*blank]);
             } else {
-                line.push_str(&format!("{cell:>width$}"));
+                line.extend([&*blank, cell]);
             }
         }
         writeln!(out, "{}", line.trim_end())?;
@@ -319,11 +345,28 @@ mod tests {
         assert_eq!(bytes(239_626_460 / 8 + 1), "28.57 MiB");
         assert_eq!(decimal_bytes(239_626_460 / 8 + 1), "29.95 MB");
         assert_eq!((decimal_bytes(999), decimal_bytes(1000)), ("999 B".into(), "1.00 kB".into()));
-        assert_eq!(rate(1e-5), "0.001% (1e-5, 1 in 100,000)");
-        assert_eq!(rate(0.01), "1% (0.01, 1 in 100)");
-        assert_eq!(rate(0.0), "0");
-        assert_eq!(short(0.010039), "0.01004");
-        assert_eq!(short(9.585059), "9.585");
-        assert_eq!(short(1234567.0), "1234567");
+        for (value, text) in [
+            (0.0, "0"),
+            (1e-18, "1e-18"),
+            (1.2345e-9, "1.23e-9"),
+            (1e-5, "1e-5"),
+            (9.994e-5, "9.99e-5"),
+            (9.9999e-5, "0.01%"),
+            (1e-4, "0.01%"),
+            (0.001_001, "0.1%"),
+            (0.009_999, "1%"),
+            (0.010_039, "1%"),
+            (0.123_45, "12.3%"),
+            (0.999_9, "100%"),
+            (1.0, "100%"),
+        ] {
+            assert_eq!(rate(value), text);
+        }
+        assert_eq!(
+            (short(9.585_059), short(38.34), short(1_234_567.0)),
+            ("9.59".into(), "38.3".into(), "1,234,567".into())
+        );
+        assert_eq!((counted(0, "key"), counted(1, "key")), ("0 keys".into(), "1 key".into()));
+        assert_eq!(counted(1000, "key"), "1,000 keys");
     }
 }

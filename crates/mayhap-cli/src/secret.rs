@@ -23,7 +23,7 @@ const MOST: u64 = 256;
 /// Options of every command that opens a filter file which may be keyed.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct SecretArgs {
-    /// The secret of a keyed filter: a file with one line of 32 hexadecimal digits [default: FILTER.key]
+    /// File with the secret of a keyed filter: one line of 32 hexadecimal digits [default: FILTER.key]
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
     /// The secret in it, which is read once: it may come through a pipe.

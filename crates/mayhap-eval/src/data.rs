@@ -205,6 +205,42 @@ pub struct Drawn {
     pub asked: u64,
 }
 
+impl Drawn {
+    /// Keys of one's own: `keys` of these texts, which must be different, are to be inserted, and of the others at most
+    /// `questions` to be asked for. Another seed takes others.
+    ///
+    /// ```
+    /// use mayhap_eval::{Drawn, Texts};
+    ///
+    /// let mut texts = Texts::default();
+    /// ["a", "b", "a", "c", "d"].iter().for_each(|text| texts.push(|out| out.extend_from_slice(text.as_bytes())));
+    /// let drawn = Drawn::split(&texts.distinct(), 2, 100, 1);
+    /// assert_eq!((drawn.members.len(), drawn.absent.len()), (2, 2));
+    /// ```
+    #[must_use]
+    pub fn split(texts: &Texts, keys: u64, questions: u64, seed: u64) -> Self {
+        let mut order: Vec<usize> = (0..texts.len()).collect();
+        let mut random = Random::new(seed);
+        // Fisher and Yates.
+        for last in (1..order.len()).rev() {
+            order.swap(last, random.below(last as u64 + 1) as usize);
+        }
+        let (members, others) = order.split_at(order.len().min(keys as usize));
+        let gathered = |indexes: &[usize]| {
+            let mut gathered = Texts::default();
+            indexes.iter().for_each(|&index| gathered.push(|out| out.extend_from_slice(texts.get(index))));
+            Keys::Texts(gathered)
+        };
+        let others = &others[..others.len().min(questions as usize)];
+        Self {
+            members: gathered(members),
+            absent: gathered(others),
+            distinct: members.len() as u64,
+            asked: others.len() as u64,
+        }
+    }
+}
+
 /// Some keys.
 #[derive(Clone, Debug)]
 pub enum Keys {
@@ -222,6 +258,37 @@ pub struct Texts {
 }
 
 impl Texts {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Bytes of all of them.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// Each of them once, in the order in which they came first.
+    #[must_use]
+    pub fn distinct(&self) -> Self {
+        let mut seen = HashSet::<&[u8], foldhash::fast::FixedState>::default();
+        let mut distinct = Self::default();
+        for text in (0..self.len()).map(|index| self.get(index)) {
+            if seen.insert(text) {
+                distinct.push(|out| out.extend_from_slice(text));
+            }
+        }
+        distinct
+    }
+
     /// Adds the text that is written.
     pub fn push(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
@@ -466,6 +533,28 @@ mod tests {
                 assert_eq!(members.len(), all, "{data} {absent:?}");
             }
         }
+    }
+
+    #[test]
+    fn texts_of_ones_own_are_split_into_members_and_absent_ones() {
+        let mut texts = Texts::default();
+        (0..1000)
+            .for_each(|index| texts.push(|out| out.extend_from_slice(format!("{}", index % 700).as_bytes())));
+        let texts = texts.distinct();
+        assert_eq!(texts.len(), 700);
+        let all = |drawn: &Drawn| {
+            let mut all = Vec::new();
+            drawn.members.for_each(|key| all.push(key.to_vec()));
+            drawn.absent.for_each(|key| all.push(key.to_vec()));
+            all
+        };
+        let drawn = Drawn::split(&texts, 400, 1000, 1);
+        assert_eq!((drawn.members.len(), drawn.absent.len(), drawn.distinct), (400, 300, 400));
+        let different: HashSet<Vec<u8>, foldhash::fast::FixedState> = all(&drawn).into_iter().collect();
+        assert_eq!(different.len(), 700);
+        assert_eq!(all(&drawn), all(&Drawn::split(&texts, 400, 1000, 1)));
+        assert_ne!(all(&drawn), all(&Drawn::split(&texts, 400, 1000, 2)));
+        assert_eq!(Drawn::split(&texts, 400, 10, 1).absent.len(), 10);
     }
 
     #[test]

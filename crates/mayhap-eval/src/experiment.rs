@@ -9,13 +9,11 @@ use mayhap::filters::cuckoo::LOOKED_AT_BUCKETS;
 use mayhap::shards::MemoryShards;
 use mayhap::{AnyFilter, BuildError, Digest, Error, Family, Hashing, Layout, Plan, Spec, SpecError, math};
 
-use crate::{Data, Drawn, Keys, Proportion, SplitMix64, Texts, median};
+use crate::{Drawn, Keys, Proportion, SplitMix64, Texts, median};
 
 /// What is asked of every family.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Task {
-    /// Where keys come from.
-    pub data: Data,
     /// So many are inserted.
     pub keys: u64,
     /// The false-positive rate that is asked for.

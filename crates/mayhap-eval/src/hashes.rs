@@ -13,51 +13,141 @@ use mayhap::filters::bloom::Bloom;
 use mayhap::{Digest, Filter, ForeignHash, Hashing, Insert, Secret, SpecError, math};
 use md5::Digest as _;
 use siphasher::sip::SipHasher24;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{ABSENT, KeyKind, Proportion, SplitMix64, median};
+use Written::{HighestFirst, LowestFirst};
 
 /// A hash function.
 #[derive(Clone, Copy, Debug)]
 pub struct HashFunction {
     /// As people call it.
     pub name: &'static str,
-    /// How many bits it gives, at most 128 of which are used.
+    /// How many bits it gives. A digest has at most 128 of them.
     pub bits: u32,
-    hash: fn(&[u8]) -> Digest,
+    hash: Hash,
+    written: Written,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Hash {
+    /// 32 or 64 bits.
+    Narrow(fn(&[u8]) -> u64),
+    /// 128 bits, the first byte lowest.
+    Wide(fn(&[u8]) -> u128),
+    /// More than a digest has.
+    Bytes(fn(&[u8]) -> Vec<u8>),
+}
+
+/// In which order programs print the bytes of a hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Written {
+    /// The lowest byte first, as Guava prints Murmur3. A hash that is defined as bytes has its first byte first.
+    LowestFirst,
+    /// As a number.
+    HighestFirst,
 }
 
 impl HashFunction {
+    const fn narrow(name: &'static str, bits: u32, hash: fn(&[u8]) -> u64, written: Written) -> Self {
+        Self { name, bits, hash: Hash::Narrow(hash), written }
+    }
+
+    const fn wide(name: &'static str, hash: fn(&[u8]) -> u128, written: Written) -> Self {
+        Self { name, bits: 128, hash: Hash::Wide(hash), written }
+    }
+
+    const fn bytes(name: &'static str, bits: u32, hash: fn(&[u8]) -> Vec<u8>) -> Self {
+        Self { name, bits, hash: Hash::Bytes(hash), written: LowestFirst }
+    }
+
     /// The digest of a key: the hash itself if it has 128 bits, else what becomes of it.
     #[must_use]
     pub fn digest(&self, key: &[u8]) -> Digest {
-        (self.hash)(key)
+        match self.hash {
+            Hash::Narrow(hash) => mixed(hash(key)),
+            Hash::Wide(hash) => Digest::from_u128(hash(key)),
+            Hash::Bytes(hash) => {
+                let bytes = hash(key);
+                let (first, _) = bytes.split_first_chunk().expect("more than 128 bits");
+                Digest::from_u128(u128::from_le_bytes(*first))
+            }
+        }
+    }
+
+    /// The hash of a key in hexadecimal digits, in the order in which the programs that use the function print it.
+    ///
+    /// ```
+    /// use mayhap_eval::hash_functions;
+    ///
+    /// let murmur = hash_functions().find(|function| function.name == "murmur3-x86-32").unwrap();
+    /// assert_eq!(murmur.hex(b"334324324234234sfsfsdfwwrtregreg"), "539aa3e7");
+    /// ```
+    #[must_use]
+    pub fn hex(&self, key: &[u8]) -> String {
+        let mut bytes = match self.hash {
+            Hash::Narrow(hash) => hash(key).to_le_bytes()[..self.bits as usize / 8].to_vec(),
+            Hash::Wide(hash) => hash(key).to_le_bytes().to_vec(),
+            Hash::Bytes(hash) => hash(key),
+        };
+        if self.written == HighestFirst {
+            bytes.reverse();
+        }
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// All that are compared.
+/// Those that [`run_hash`] and [`time_hash`] compare.
 pub static HASH_FUNCTIONS: &[HashFunction] = &[
-    HashFunction { name: "xxh3-128", bits: 128, hash: |key| Hashing::Xxh3 { seed: 0 }.digest(key) },
-    HashFunction {
-        name: "murmur3-x64-128",
-        bits: 128,
-        hash: |key| Hashing::Foreign(ForeignHash::Murmur3).digest(key),
-    },
-    HashFunction {
-        name: "siphash-1-3-128",
-        bits: 128,
-        hash: |key| Hashing::Keyed(Secret::new([7; 16])).digest(key),
-    },
-    HashFunction { name: "siphash-2-4-64", bits: 64, hash: |key| mixed(siphash_2_4(key)) },
-    HashFunction {
-        name: "md5",
-        bits: 128,
-        hash: |key| Digest::from_u128(u128::from_le_bytes(md5::Md5::digest(key).into())),
-    },
-    HashFunction { name: "murmur3-x86-32", bits: 32, hash: |key| mixed(murmur3_x86_32(key, 0).into()) },
-    HashFunction { name: "bkdr", bits: 32, hash: |key| mixed(bkdr(key).into()) },
-    HashFunction { name: "js", bits: 32, hash: |key| mixed(js(key).into()) },
-    HashFunction { name: "rs", bits: 32, hash: |key| mixed(rs(key).into()) },
+    HashFunction::wide("xxh3-128", |key| to_u128(Hashing::Xxh3 { seed: 0 }.digest(key)), HighestFirst),
+    HashFunction::wide("murmur3-x64-128", |key| to_u128(foreign(ForeignHash::Murmur3, key)), LowestFirst),
+    HashFunction::wide(
+        "siphash-1-3-128",
+        |key| to_u128(Hashing::Keyed(Secret::new(SIPHASH_KEY)).digest(key)),
+        LowestFirst,
+    ),
+    HashFunction::narrow("siphash-2-4-64", 64, siphash_2_4, LowestFirst),
+    HashFunction::wide("md5", |key| u128::from_le_bytes(md5::Md5::digest(key).into()), LowestFirst),
+    HashFunction::narrow("murmur3-x86-32", 32, |key| murmur3_x86_32(key, 0).into(), LowestFirst),
+    HashFunction::narrow("bkdr", 32, |key| bkdr(key).into(), HighestFirst),
+    HashFunction::narrow("js", 32, |key| js(key).into(), HighestFirst),
+    HashFunction::narrow("rs", 32, |key| rs(key).into(), HighestFirst),
 ];
+
+/// Those that only [`hash_functions`] has: of other programs' filters, and longer than a filter needs.
+static MORE_HASH_FUNCTIONS: &[HashFunction] = &[
+    HashFunction::narrow("xxh3-64", 64, xxh3_64, HighestFirst),
+    HashFunction::narrow("xxh64", 64, |key| foreign(ForeignHash::Xxh64, key).a, HighestFirst),
+    HashFunction::narrow("murmur64a", 64, |key| foreign(ForeignHash::Murmur64a, key).a, HighestFirst),
+    // Two hashes make the digest; the second one is of the first one's seed.
+    HashFunction::narrow("murmur2-32", 32, |key| foreign(ForeignHash::Murmur2Twice, key).a, HighestFirst),
+    HashFunction::narrow(
+        "spark-murmur3-x86-32",
+        32,
+        |key| foreign(ForeignHash::Spark { seed: 0 }, key).a & u64::from(u32::MAX),
+        HighestFirst,
+    ),
+    HashFunction::narrow("fnv1-64", 64, |key| foreign(ForeignHash::Fnv1, key).a, HighestFirst),
+    HashFunction::narrow("fnv1a-64", 64, fnv1a_64, HighestFirst),
+    HashFunction::bytes("sha1", 160, |key| sha1::Sha1::digest(key).to_vec()),
+    HashFunction::bytes("sha256", 256, |key| sha2::Sha256::digest(key).to_vec()),
+];
+
+/// All of them.
+pub fn hash_functions() -> impl Iterator<Item = &'static HashFunction> + Clone {
+    HASH_FUNCTIONS.iter().chain(MORE_HASH_FUNCTIONS)
+}
+
+/// The key of SipHash's published values.
+const SIPHASH_KEY: [u8; 16] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15];
+
+fn foreign(hash: ForeignHash, key: &[u8]) -> Digest {
+    Hashing::Foreign(hash).digest(key)
+}
+
+fn to_u128(digest: Digest) -> u128 {
+    u128::from(digest.b) << 64 | u128::from(digest.a)
+}
 
 /// A digest of fewer bits than it has.
 fn mixed(hash: u64) -> Digest {
@@ -65,7 +155,7 @@ fn mixed(hash: u64) -> Digest {
 }
 
 fn siphash_2_4(key: &[u8]) -> u64 {
-    let mut hasher = SipHasher24::new_with_key(&[7; 16]);
+    let mut hasher = SipHasher24::new_with_key(&SIPHASH_KEY);
     hasher.write(key);
     hasher.finish()
 }
@@ -112,6 +202,13 @@ fn rs(key: &[u8]) -> u32 {
         (hash.wrapping_mul(factor).wrapping_add(byte.into()), factor.wrapping_mul(378_551))
     });
     hash
+}
+
+/// FNV-1a of 64 bits: XOR, then multiply.
+fn fnv1a_64(key: &[u8]) -> u64 {
+    key.iter().fold(0xcbf2_9ce4_8422_2325, |hash: u64, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 /// What keys look like to a hash function.
@@ -240,6 +337,36 @@ mod tests {
                     .swap_bytes()
             )
         );
+    }
+
+    /// As other programs print them: `xxhsum`, `md5sum`, `sha1sum`, `sha256sum`, Guava, the published values of FNV and
+    /// those of SipHash for the bytes 0 to 14.
+    #[test]
+    fn hashes_are_written_as_other_programs_print_them() {
+        let hex = |name: &str, key: &[u8]| {
+            hash_functions().find(|function| function.name == name).expect(name).hex(key)
+        };
+        for (name, key, expected) in [
+            ("murmur3-x86-32", "334324324234234sfsfsdfwwrtregreg", "539aa3e7"),
+            ("spark-murmur3-x86-32", "334324324234234sfsfsdfwwrtregreg", "e7a39a53"),
+            ("murmur3-x64-128", "hello", "029bbd41b3a7d8cb191dae486a901e5b"),
+            ("md5", "abc", "900150983cd24fb0d6963f7d28e17f72"),
+            ("sha1", "abc", "a9993e364706816aba3e25717850c26c9cd0d89d"),
+            ("sha256", "abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+            ("xxh3-128", "", "99aa06d3014798d86001c324468d497f"),
+            ("xxh3-64", "", "2d06800538d394c2"),
+            ("xxh64", "", "ef46db3751d8e999"),
+            ("fnv1-64", "a", "af63bd4c8601b7be"),
+            ("fnv1a-64", "a", "af63dc4c8601ec8c"),
+            ("rs", "a", "00000061"),
+        ] {
+            assert_eq!(hex(name, key.as_bytes()), expected, "{name} of {key:?}");
+        }
+        let bytes: Vec<u8> = (0..15).collect();
+        assert_eq!(hex("siphash-2-4-64", &bytes), "e545be4961ca29a1");
+        for function in hash_functions() {
+            assert_eq!(function.hex(b"key").len(), function.bits as usize / 4, "{}", function.name);
+        }
     }
 
     /// Functions with bits enough give what theory says; and so do those of 32, whose keys meet more often. One

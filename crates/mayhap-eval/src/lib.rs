@@ -25,6 +25,7 @@
 //! assert!(low < 0.0101 && 0.0101 < high);
 //! ```
 
+mod admitted;
 mod baseline;
 mod chart;
 mod classic;
@@ -41,6 +42,7 @@ mod statistics;
 mod stream;
 mod zipf;
 
+pub use admitted::{Admitted, admitted_by_a_java_class, admitted_by_guava};
 pub use baseline::{BITMAP_BITS_PER_KEY, Baseline, baselines, with_bloom};
 pub use chart::{Axis, Chart, NoChart, Scale, Series, Style};
 pub use classic::{
@@ -51,8 +53,8 @@ pub use data::{Absent, Data, Drawn, Keys, Texts, UnknownData};
 pub use experiment::{Candidate, Impossible, Run, Runs, Task, run};
 pub use finding::Finding;
 pub use hashes::{
-    HASH_FUNCTIONS, HASHED_KEYS, HashFunction, HashRun, HashedKeys, TIMED_BYTES, murmur3_x86_32, run_hash,
-    time_hash,
+    HASH_FUNCTIONS, HASHED_KEYS, HashFunction, HashRun, HashedKeys, TIMED_BYTES, hash_functions,
+    murmur3_x86_32, run_hash, time_hash,
 };
 pub use keys::{ABSENT, KeyKind, URL_MIN, UnknownKeyKind, write_url};
 pub use lines::{Occurrence, UrlLines};

@@ -33,7 +33,7 @@ pub fn bits_against_rate(count: u64, seed: u64, advance: Advance<'_>) -> Chart {
         let fpr = 10f64.powf(-0.5 * f64::from(step));
         let questions = (2000.0 / fpr).clamp(1e5, 2e6) as u64;
         let (task, drawn) =
-            (Task { data, keys: count, fpr, seed }, data.draw(seed, count, questions, Absent::Same));
+            (Task { keys: count, fpr, seed }, data.draw(seed, count, questions, Absent::Same));
         for (family, points) in FAMILIES.iter().zip(&mut points).filter(|(family, _)| !family.can.exact) {
             let smallest = Candidate::all(family, count, fpr)[0];
             // A family that does not reach a rate has no point there, and one that never errs has none at all.
@@ -125,7 +125,7 @@ pub fn time_against_keys(
     while count <= most {
         // Small sets are asked for long enough to be timed.
         let drawn = data.draw(seed, count, count.max(200_000), Absent::Same);
-        let task = Task { data, keys: count, fpr, seed };
+        let task = Task { keys: count, fpr, seed };
         for ((name, layout), series) in candidates.iter().zip(&mut series) {
             let Some(family) = family(name) else { continue };
             let candidate = Candidate { family, layout: *layout };

@@ -421,6 +421,18 @@ impl<E> From<StoreError> for UpdateError<E> {
     }
 }
 
+impl<E: fmt::Display> fmt::Display for UpdateError<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::Change(error) => error.fmt(f),
+        }
+    }
+}
+
+// The text is that of the error within, so it is not offered as a source again.
+impl<E: std::error::Error> std::error::Error for UpdateError<E> {}
+
 /// Changes a filter file under its lock, so that of two writers at the same time none loses a key.
 ///
 /// Small files are rewritten and replaced. Large files of a family that can are changed in place: the
@@ -480,6 +492,26 @@ pub fn update_sized<T, E>(
     let mut opened = decode(&bytes.into(), Check::All, secret).map_err(StoreError::decode(path))?;
     let outcome = change(&mut *opened.filter).map_err(UpdateError::Change)?;
     replace(path, Some(&file), &*opened.filter, opened.metadata.as_ref())?;
+    Ok(outcome)
+}
+
+/// As [`update`], by a change that may give another filter, such as the same with exceptions: the file is written anew,
+/// whatever its size.
+///
+/// # Errors
+/// As [`update`].
+pub fn remake<T, E>(
+    path: &Path,
+    secret: Option<&Secret>,
+    change: impl FnOnce(Box<dyn AnyFilter>) -> Result<(Box<dyn AnyFilter>, T), E>,
+) -> Result<T, UpdateError<E>> {
+    let path = &lock::target(path)?;
+    let mut file = lock::exclusive(path)?;
+    let mut bytes = Vec::new();
+    file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map_err(StoreError::io(path, "read"))?;
+    let opened = decode(&bytes.into(), Check::All, secret).map_err(StoreError::decode(path))?;
+    let (filter, outcome) = change(opened.filter).map_err(UpdateError::Change)?;
+    replace(path, Some(&file), &*filter, opened.metadata.as_ref())?;
     Ok(outcome)
 }
 

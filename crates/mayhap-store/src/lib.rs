@@ -6,6 +6,7 @@
 //! - [`update`] a filter under a lock: small files are replaced, large ones of a family that can are
 //!   changed where they lie.
 //! - [`hold`] a filter under its lock for as long as it is used, and then put another one in its place.
+//! - [`remake`] one into another, such as into the same with exceptions, under the same lock;
 //! - [`read_bytes`], [`write_bytes`], [`update_bytes`]: files of other programs, with the same locks and the same care.
 //! - [`fault::install`] a handler that explains what happens when a mapped file is truncated.
 //! - [`Spool`] digests whose number is not known yet, and [`DigestSpool`] those of a static filter, in bounded memory.
@@ -39,10 +40,14 @@ mod temporary;
 pub use bytes::{read_bytes, update_bytes, write_bytes};
 pub use error::StoreError;
 pub use file::{
-    Access, Check, Checked, Opened, Sizes, UpdateError, decode, open, open_checked, open_sealed, update,
-    update_sized, write, write_summed,
+    Access, Check, Checked, Opened, Sizes, UpdateError, decode, open, open_checked, open_sealed, remake,
+    update, update_sized, write, write_summed,
 };
 pub use held::{Held, hold};
 pub use lock::is_locked;
 pub use shards::{DigestSpool, LEAST_SPOOL_BYTES, Sorter};
 pub use spool::Spool;
+
+#[doc = include_str!("../../../docs/library.md")]
+#[cfg(doctest)]
+struct Library;

@@ -300,6 +300,8 @@ pub enum Reason {
     SmallerIfOthersMayErr,
     /// It is smaller, for one who never asks for a key of neither set.
     SmallerIfClosed,
+    /// It is smaller, for one who knows both sets before.
+    SmallerIfBothKnown,
     /// It makes no errors, if its user removes the keys that are old.
     NoErrorsIfOldAreRemoved,
     /// It answers faster.
@@ -342,6 +344,7 @@ impl Reason {
             Self::SmallerIfCounted => "is smaller, if you can say how many keys there will be",
             Self::SmallerIfOthersMayErr => "is smaller, if some of the others may be admitted",
             Self::SmallerIfClosed => "is smaller, if nobody asks for keys of neither set",
+            Self::SmallerIfBothKnown => "is smaller, if both sets are known and stay as they are",
             Self::NoErrorsIfOldAreRemoved => "makes no errors, if you remove the old keys yourself",
             Self::Faster => "answers faster",
             Self::FewerAccesses => "takes half the memory accesses",
@@ -699,6 +702,7 @@ static OTHERS: &[Other] = &[
     other(Rule::TwoSets,          Reason::OneForEachSet,           |_| true,                   &ribbon::FAMILY,               each_set),
     other(Rule::ManySets,         Reason::OneForEachSet,           |n| n.fixed && !n.merges,   &ribbon::FAMILY,               each_set),
     other(Rule::ManySets,         Reason::SmallerIfClosed,         |n| n.sets == Some(2) && n.fixed && !n.merges, &shifting_association::FAMILY, as_is),
+    other(Rule::ManySets,         Reason::SmallerIfBothKnown,      |n| n.sets == Some(2) && !n.fixed && !n.merges, &shifting_association::FAMILY, as_is),
     other(Rule::ManySets,         Reason::OneForEachSet,           |_| true,                   &bloom::FAMILY,                each_set),
     other(Rule::StaticSmall,      Reason::Faster,                  |_| true,                   &fuse::FAMILY,                 layout),
     other(Rule::StaticSmall,      Reason::Inserts,                 |_| true,                   &bloom::FAMILY,                as_is),
@@ -1091,6 +1095,7 @@ fn runner_up(
             | Reason::SmallerIfCounted
             | Reason::SmallerIfOthersMayErr
             | Reason::SmallerIfClosed
+            | Reason::SmallerIfBothKnown
     );
     let holds = !smaller || choice.bytes < chosen.bytes;
     let keeps_rate = its_warnings.is_empty() || !warnings.is_empty();

@@ -58,7 +58,8 @@ use crate::hash::{Digest, Hashing};
 use crate::key_rules::{Cut, KeyRules};
 use crate::spec::Layout;
 use crate::traits::{
-    Count, Filter, Fold, Insert, Insertion, Intersect, Label, Labels, Merge, Removal, Remove, Subtract,
+    Associate, Association, Count, Filter, Fold, Insert, Insertion, Intersect, Label, Labels, Merge, Removal,
+    Remove, Subtract,
 };
 use crate::wire::{EXCEPTIONS, KEY_RULES, Writer};
 
@@ -344,6 +345,33 @@ impl Label for Excepted {
     }
 }
 
+impl Associate for Excepted {
+    fn set_names(&self) -> [&str; 2] {
+        self.filter.as_associate().expect(OFFERED).set_names()
+    }
+
+    fn name_sets(&mut self, names: [&str; 2]) -> Result<(), SpecError> {
+        self.filter.as_associate_mut().expect(OFFERED).name_sets(names)
+    }
+
+    fn association_digest(&self, digest: Digest) -> Association {
+        match self.filter.as_associate().expect(OFFERED).association_digest(digest) {
+            answer if answer != Association::Neither && self.is_exception(digest) => Association::Neither,
+            answer => answer,
+        }
+    }
+
+    fn association_batch(&self, digests: &[Digest], answers: &mut Vec<Association>) {
+        let before = answers.len();
+        self.filter.as_associate().expect(OFFERED).association_batch(digests, answers);
+        for (&digest, answer) in digests.iter().zip(&mut answers[before..]) {
+            if *answer != Association::Neither && self.is_exception(digest) {
+                *answer = Association::Neither;
+            }
+        }
+    }
+}
+
 /// Another filter without its exceptions, and these.
 fn apart(other: &dyn AnyFilter) -> (&dyn AnyFilter, Option<&Exact>) {
     let any: &dyn Any = other;
@@ -414,6 +442,9 @@ impl AnyFilter for Excepted {
     }
     fn rule(&self) -> Option<&'static str> {
         self.filter.rule()
+    }
+    fn guesses_capacity(&self) -> bool {
+        self.filter.guesses_capacity()
     }
     fn report(&self) -> Report {
         self.filter.report()
@@ -503,6 +534,12 @@ impl AnyFilter for Excepted {
     }
     fn as_label_mut(&mut self) -> Option<&mut dyn Label> {
         if self.filter.as_label_mut().is_some() { Some(self) } else { None }
+    }
+    fn as_associate(&self) -> Option<&dyn Associate> {
+        if self.filter.as_associate().is_some() { Some(self) } else { None }
+    }
+    fn as_associate_mut(&mut self) -> Option<&mut dyn Associate> {
+        if self.filter.as_associate_mut().is_some() { Some(self) } else { None }
     }
     fn as_merge(&mut self) -> Option<&mut dyn Merge> {
         if self.filter.as_merge().is_some() { Some(self) } else { None }

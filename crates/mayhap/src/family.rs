@@ -17,7 +17,8 @@ use crate::probing::Probing;
 use crate::shards::DigestShards;
 use crate::spec::{CountingRule, Layout, Plan, Spec};
 use crate::traits::{
-    Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert, Subtract,
+    Associate, Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert,
+    Subtract,
 };
 use crate::wire::{Encoded, Frame, KEY_RULES, Summing, Verify, Writer};
 
@@ -42,6 +43,12 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
     /// Whose rules it follows, if it is another program's: see the module `interop`.
     fn rule(&self) -> Option<&'static str> {
         None
+    }
+
+    /// Whether the capacity and the asked rate of its [report](AnyFilter::report) are guesses, because the program that made
+    /// it does not write them down.
+    fn guesses_capacity(&self) -> bool {
+        false
     }
 
     /// What this filter can do. Its family can do the same, unless that depends on how it counts.
@@ -128,6 +135,14 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
     }
     /// Can keys be inserted into one of its sets?
     fn as_label_mut(&mut self) -> Option<&mut dyn Label> {
+        None
+    }
+    /// Does it tell which of two sets a key is in, or that it is in both?
+    fn as_associate(&self) -> Option<&dyn Associate> {
+        None
+    }
+    /// Can its two sets be named?
+    fn as_associate_mut(&mut self) -> Option<&mut dyn Associate> {
         None
     }
     /// Is there a union?

@@ -131,7 +131,7 @@ pub use filters::fuse::Fuse;
 pub use filters::ribbon::Ribbon;
 pub use filters::scalable::Scalable;
 pub use filters::shifting::Shifting;
-pub use filters::shifting_association::{Association, ShiftingAssociation};
+pub use filters::shifting_association::ShiftingAssociation;
 pub use filters::shifting_multiplicity::ShiftingMultiplicity;
 pub use filters::spatial::Spatial;
 pub use filters::spectral::Spectral;
@@ -146,8 +146,8 @@ pub use probing::{Positions, positions};
 pub use registry::{family, open};
 pub use spec::{CountingRule, Layout, Plan, Spec};
 pub use traits::{
-    Count, Filter, Fold, Insert, Insertion, Intersect, Label, Labels, Merge, Removal, Remove, SharedInsert,
-    Subtract,
+    Associate, Association, Count, Filter, Fold, Insert, Insertion, Intersect, Label, Labels, Merge, Part,
+    Removal, Remove, SharedInsert, Subtract,
 };
 
 #[doc = include_str!("../../../README.md")]

@@ -784,6 +784,7 @@ pub(crate) fn from_bytes<K: Kernel>(
 /// - `may_insert` and `may_remove` in place of `inserts` and `removes`, where only some filters of the family can, as their
 ///   [`can`](Kernel::can) says;
 /// - `may_intersect` likewise; the family's file implements it;
+/// - `associates`: it tells which of two sets a key is in, or both; the family's file implements it;
 /// - `matches`: whether two of them can be combined is asked by `must_match`.
 macro_rules! filter {
     (
@@ -980,6 +981,7 @@ macro_rules! filter {
     (@capability $table:ident matches) => {};
     (@capability $table:ident may_insert) => {};
     (@capability $table:ident may_remove) => {};
+    (@capability $table:ident associates) => {};
     (@capability $table:ident may_intersect) => { $table.intersects = true };
     (@capability $table:ident inserts_until_full) => { $table.inserts = true };
     (@capability $table:ident $can:ident) => { $table.$can = true };
@@ -1045,6 +1047,15 @@ macro_rules! filter {
     };
     (@face folds) => {
         fn as_fold(&self) -> Option<&dyn $crate::traits::Fold> {
+            Some(self)
+        }
+    };
+    (@face associates) => {
+        fn as_associate(&self) -> Option<&dyn $crate::traits::Associate> {
+            Some(self)
+        }
+
+        fn as_associate_mut(&mut self) -> Option<&mut dyn $crate::traits::Associate> {
             Some(self)
         }
     };

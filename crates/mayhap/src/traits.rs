@@ -188,6 +188,132 @@ pub trait Label: Filter {
     }
 }
 
+/// Which of two sets a key is in: what is stored of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The first, and not the second.
+    FirstOnly,
+    /// Both.
+    Both,
+    /// The second, and not the first.
+    SecondOnly,
+}
+
+impl Part {
+    /// All parts of two sets.
+    pub const ALL: [Self; 3] = [Self::FirstOnly, Self::Both, Self::SecondOnly];
+}
+
+/// What a filter of two sets says about a key: seven outcomes for keys of either set, and one more.
+///
+/// The first three are clear.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Association {
+    /// In the first set and not in the second.
+    FirstOnly,
+    /// In both sets.
+    Both,
+    /// In the second set and not in the first.
+    SecondOnly,
+    /// In the first set; whether in the second too is not known.
+    FirstAndPerhapsSecond,
+    /// In the second set; whether in the first too is not known.
+    SecondAndPerhapsFirst,
+    /// In exactly one of the sets; in which is not known.
+    OneOfBoth,
+    /// In a set or both; no more is known.
+    Unknown,
+    /// In neither set, certainly.
+    Neither,
+}
+
+impl Association {
+    /// From which of the three bits are set in all windows of a key.
+    pub(crate) const fn from_bits(first: bool, both: bool, second: bool) -> Self {
+        match (first, both, second) {
+            (true, false, false) => Self::FirstOnly,
+            (false, true, false) => Self::Both,
+            (false, false, true) => Self::SecondOnly,
+            (true, true, false) => Self::FirstAndPerhapsSecond,
+            (false, true, true) => Self::SecondAndPerhapsFirst,
+            (true, false, true) => Self::OneOfBoth,
+            (true, true, true) => Self::Unknown,
+            (false, false, false) => Self::Neither,
+        }
+    }
+
+    /// The part that a clear answer names: never wrong for a key that is in one of the sets.
+    #[must_use]
+    pub const fn part(self) -> Option<Part> {
+        match self {
+            Self::FirstOnly => Some(Part::FirstOnly),
+            Self::Both => Some(Part::Both),
+            Self::SecondOnly => Some(Part::SecondOnly),
+            _ => None,
+        }
+    }
+
+    /// Whether it says exactly which sets the key is in.
+    #[must_use]
+    pub const fn is_clear(self) -> bool {
+        self.part().is_some()
+    }
+
+    /// Whether a key of this part may get this answer.
+    #[must_use]
+    pub const fn allows(self, part: Part) -> bool {
+        match part {
+            Part::FirstOnly => matches!(
+                self,
+                Self::FirstOnly | Self::FirstAndPerhapsSecond | Self::OneOfBoth | Self::Unknown
+            ),
+            Part::Both => matches!(
+                self,
+                Self::Both | Self::FirstAndPerhapsSecond | Self::SecondAndPerhapsFirst | Self::Unknown
+            ),
+            Part::SecondOnly => matches!(
+                self,
+                Self::SecondOnly | Self::SecondAndPerhapsFirst | Self::OneOfBoth | Self::Unknown
+            ),
+        }
+    }
+
+    /// In words.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::FirstOnly => "first only",
+            Self::Both => "both",
+            Self::SecondOnly => "second only",
+            Self::FirstAndPerhapsSecond => "first, perhaps second",
+            Self::SecondAndPerhapsFirst => "second, perhaps first",
+            Self::OneOfBoth => "first or second, not both",
+            Self::Unknown => "first, second or both",
+            Self::Neither => "neither",
+        }
+    }
+}
+
+/// Two sets in one filter, which are told together: the answer is what is known of both.
+pub trait Associate: Filter {
+    /// What the first set and the second are called; an empty name is none.
+    fn set_names(&self) -> [&str; 2];
+
+    /// Gives names to both sets; an empty one is none.
+    ///
+    /// # Errors
+    /// [`SpecError`] names the set whose name cannot be; then nothing has changed.
+    fn name_sets(&mut self, names: [&str; 2]) -> Result<(), SpecError>;
+
+    /// Which of the sets the key is in, as far as can be told.
+    fn association_digest(&self, digest: Digest) -> Association;
+
+    /// Asks for many keys; appends one answer each.
+    fn association_batch(&self, digests: &[Digest], answers: &mut Vec<Association>) {
+        answers.extend(digests.iter().map(|&digest| self.association_digest(digest)));
+    }
+}
+
 /// Union: afterwards `self` holds every key of both.
 pub trait Merge: Filter {
     /// Merges a filter of the same type and hashing into this one. Whether sizes may differ is the

@@ -12,8 +12,9 @@ use super::table::{self, quoted};
 ///
 /// A block fenced as `sh` must end with status 0. In one fenced as `console`, `$ ` begins a command, and what it prints to
 /// both outputs must be the lines below, where `…` is any text within a line, and alone on a line any lines. A block
-/// fenced as `sh no-run` is not run.
-pub(super) const DOCUMENTS: [&str; 8] = [
+/// fenced as `sh no-run` is not run. README.zh-CN.md is not among them: a test compares its commands and what they print with
+/// those of README.md.
+pub(super) const DOCUMENTS: [&str; 9] = [
     "README.md",
     "docs/README.md",
     FAMILIES,
@@ -22,6 +23,7 @@ pub(super) const DOCUMENTS: [&str; 8] = [
     "docs/formats.md",
     "docs/hostile.md",
     "docs/pitfalls.md",
+    "docs/zh-CN.md",
 ];
 
 /// The document with the table of families, each with the command that builds one.
@@ -191,8 +193,19 @@ pub(super) fn commands(shell: &Shell) -> Result<Vec<String>, String> {
     if names.len() < 20 { Err(format!("`mayhap --help` lists only {names:?}")) } else { Ok(names) }
 }
 
-/// Runs the examples that `--help` of a subcommand ends with.
-pub(super) fn of_help(command: &str, shell: &Shell) -> Vec<Verdict> {
+/// The small twin of an example that measures for a minute, with fewer keys.
+fn small(example: &str) -> String {
+    if !example.starts_with("mayhap eval ") || example.contains("papers") {
+        example.to_owned()
+    } else if example.contains("-n 1M") {
+        example.replace("-n 1M", "-n 20k")
+    } else {
+        format!("{example} -n 20k")
+    }
+}
+
+/// Runs the examples that `--help` of a subcommand ends with; without `all` as small as they can be.
+pub(super) fn of_help(command: &str, shell: &Shell, all: bool) -> Vec<Verdict> {
     let folder = shell.folder();
     let help = shell.run(&format!("mayhap {command} --help"), &folder).output;
     let examples: Vec<&str> = help
@@ -210,8 +223,9 @@ pub(super) fn of_help(command: &str, shell: &Shell) -> Vec<Verdict> {
         return vec![verdict(number, FILES, || result)];
     }
     let run = |example: &&str| {
-        verdict(number.clone(), example, || {
-            let done = shell.run(example, &folder);
+        let example = if all { (*example).to_owned() } else { small(example) };
+        verdict(number.clone(), &example, || {
+            let done = shell.run(&example, &folder);
             match done.status {
                 // 1 is an answer: nothing found, something absent.
                 Some(status @ (0 | 1)) => Ok(format!("status {status}")),
@@ -261,6 +275,15 @@ pub(super) fn of_families(document: &str, shell: &Shell) -> Vec<Verdict> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_what_measures_has_a_small_twin() {
+        assert_eq!(small("mayhap eval -n 1M --plot plots"), "mayhap eval -n 20k --plot plots");
+        assert_eq!(small("mayhap eval --suite classic"), "mayhap eval --suite classic -n 20k");
+        for whole in ["mayhap eval --suite papers --only CKO-2", "mayhap build -n 1M -o f urls.txt"] {
+            assert_eq!(small(whole), whole);
+        }
+    }
 
     #[test]
     fn shown_lines_are_compared_to_their_ends() {

@@ -1,18 +1,20 @@
 //! `mayhap add`: more keys into a filter file.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Result;
 use mayhap::family::Capabilities;
 use mayhap::interop::{Reading, pybloom_live};
 use mayhap::registry::FAMILIES;
-use mayhap::{AnyFilter, Error, Hashing, KeyRules, Secret};
+use mayhap::{AnyFilter, Error, Hashing, KeyRules, Secret, except};
 use mayhap_store::{Check, Spool};
 
 use crate::YES;
 use crate::args::{Common, KeyArgs, OpenArgs};
 use crate::cmd::build::{hash_all, insert_spooled, warn_if_over_capacity};
-use crate::formats::{FileFormat, reading, update_file};
+use crate::except::{Excepted, check_stdin};
+use crate::formats::{FileFormat, reading, remake_file, update_file};
 use crate::input::{Buffer, Inputs};
 use crate::keys::{Kind, Selector, is_asked_by_keys};
 use crate::report;
@@ -20,14 +22,22 @@ use crate::same_file::must_not_be_input;
 
 /// Add keys to a filter file, in place
 ///
-/// The file is locked meanwhile: of two writers none loses a key. Nothing is added if a record is bad or a key finds no
-/// room.
+/// The file is locked while it is updated, so that two writers at once lose no key. If a record is bad or a key finds no
+/// room, no key is added. With --except keys are read only if files are named.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mayhap add urls.mayhap more.txt\n  \
+cut -d' ' -f1 access.log | mayhap add block.mayhap")]
 pub(crate) struct Args {
     /// The filter file
     filter: PathBuf,
     /// Files with keys, one a line; none or - is standard input
     files: Vec<PathBuf>,
+    /// Exceptions: the keys of FILE are answered no, exactly, from now on
+    ///
+    /// False positives that were found out. A key of FILE that really is in is denied too: the filter cannot tell. A later
+    /// `mayhap add` of one drops the exception. Each takes 16 bytes.
+    #[arg(long, alias = "allow", value_name = "FILE")]
+    except: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) keys: KeyArgs,
     #[command(flatten)]
@@ -88,6 +98,8 @@ pub(crate) struct Ready {
     pub(crate) format: FileFormat,
     pub(crate) reading: Reading,
     pub(crate) keys: ReadyKeys,
+    /// Keys that are to be denied.
+    pub(crate) excepted: Option<Arc<Excepted>>,
     /// The rules of the file that was looked at, and those with these keys in it.
     pub(crate) rules: Option<(KeyRules, KeyRules)>,
 }
@@ -103,10 +115,14 @@ pub(crate) fn ready_for(
     path: &Path,
     operation: &'static str,
     can: impl Fn(&Capabilities) -> bool,
-    (files, keys): (&[PathBuf], &KeyArgs),
+    (files, except, keys): (&[PathBuf], Option<&Path>, &KeyArgs),
     open: &OpenArgs,
     common: &Common,
 ) -> Result<Ready> {
+    let reads_keys = except.is_none() || !files.is_empty();
+    if let Some(except) = except.filter(|_| reads_keys) {
+        check_stdin(except, files)?;
+    }
     match open.format.of(path)? {
         FileFormat::Foreign(format) if format.writes() => {}
         FileFormat::Mayhap => {}
@@ -119,16 +135,36 @@ pub(crate) fn ready_for(
     // A first look; all of it is verified under the lock, before it is changed.
     let (opened, format) = open.open_with_format(path, Some(keys.kind()), Check::Header)?;
     let filter = opened.filter;
-    need(path, &*filter, operation, can)?;
-    let keys = &keys.for_file(path, &*filter)?;
-    check_kind(path, &*filter, keys)?;
+    if except.is_some() {
+        takes_exceptions(path, &*filter)?;
+    }
+    if reads_keys {
+        need(path, &*filter, operation, can)?;
+    }
+    let mut keys = keys.for_file(path, &*filter)?;
+    check_kind(path, &*filter, &keys)?;
+    // Messages name the lines of a key that is in both.
+    keys.numbered |= except.is_some();
+    let keys = &keys;
     let rules = filter.key_rules().cloned();
-    let (hashing, selector) = (filter.hashing(), keys.selector_for(&*filter));
+    let (hashing, mut selector) = (filter.hashing(), keys.selector_for(&*filter));
     let by_keys = is_asked_by_keys(&*filter);
     drop(filter);
     let mut inputs = keys.inputs(files);
-    must_not_be_input(&inputs, path)?;
-    let keys_ready = if by_keys {
+    if reads_keys {
+        must_not_be_input(&inputs, path)?;
+    }
+    let excepted = match except {
+        None => None,
+        Some(except) => {
+            must_not_be_input(&keys.inputs(&[except.to_path_buf()]), path)?;
+            Some(Arc::new(Excepted::read(except, keys, hashing, common)?))
+        }
+    };
+    selector.excepted = excepted.clone();
+    let keys_ready = if !reads_keys {
+        ReadyKeys::Digests(Spool::new())
+    } else if by_keys {
         inputs.set_aside()?;
         let records = check_all(&inputs, &selector, common)?;
         ReadyKeys::Files { inputs, selector: Box::new(selector), records }
@@ -140,7 +176,25 @@ pub(crate) fn ready_for(
         let after = keys.rules_after(&rules);
         (rules, after)
     });
-    Ok(Ready { hashing, format, reading, keys: keys_ready, rules })
+    Ok(Ready { hashing, format, reading, keys: keys_ready, excepted, rules })
+}
+
+/// Exceptions stand in a file of ours beside a filter that errs.
+fn takes_exceptions(path: &Path, filter: &dyn AnyFilter) -> Result<()> {
+    if let Some(rule) = filter.rule() {
+        anyhow::bail!(
+            "{}: a filter by the rules of {rule} has no exceptions; build one of ours from the keys, with --except",
+            path.display()
+        );
+    }
+    if filter.can().exact {
+        anyhow::bail!(
+            "{}: the family {} makes no errors, so that it takes no exceptions; mayhap remove takes keys out",
+            path.display(),
+            filter.family().name
+        );
+    }
+    Ok(())
 }
 
 /// How many records there are, if all of them have keys.
@@ -202,9 +256,9 @@ pub(crate) fn still_takes_keys(
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
-    let keys = (&args.files[..], &args.keys);
+    let keys = (&args.files[..], args.except.as_deref(), &args.keys);
     let ready = ready_for(path, "insert", |can| can.inserts, keys, &args.open, common)?;
-    let Ready { hashing, format, reading, keys, rules } = ready;
+    let Ready { hashing, format, reading, keys, excepted, rules } = ready;
     let count = match &keys {
         ReadyKeys::Digests(spool) => spool.len(),
         ReadyKeys::Files { records, .. } => *records,
@@ -213,6 +267,8 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let change = |filter: &mut dyn AnyFilter| {
         still_takes_keys(filter, hashing, rules.as_ref())?;
         let new = match keys {
+            // Exceptions alone are also for filters that take no keys.
+            ReadyKeys::Digests(spool) if spool.is_empty() && excepted.is_some() => 0,
             ReadyKeys::Digests(spool) => insert_spooled(filter, spool)?,
             ReadyKeys::Files { inputs, selector, .. } => insert_files(filter, &inputs, &selector, common)?,
         };
@@ -224,14 +280,39 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         Ok((new, filter.report()))
     };
     common.say_if_locked(path);
-    let (new, report) = update_file(path, format, &reading, secret_of(hashing).as_ref(), change)?;
-    let keys = count;
-    common.say(format_args!(
-        "{}: {} keys added, {} of them were new",
-        path.display(),
-        report::grouped(keys),
-        report::grouped(new),
-    ));
+    let secret = secret_of(hashing);
+    let (new, report) = match &excepted {
+        None => update_file(path, format, &reading, secret.as_ref(), change)?,
+        Some(excepted) => {
+            let digests = excepted.digests();
+            let (changed, admitted) = remake_file(path, secret.as_ref(), |mut filter| {
+                takes_exceptions(path, &*filter)?;
+                let mut hits = Vec::with_capacity(digests.len());
+                filter.contains_batch(&digests, &mut hits);
+                let admitted = hits.into_iter().filter(|&hit| hit).count() as u64;
+                let changed = change(&mut *filter)?;
+                Ok((except(filter, digests.iter().copied()), (changed, admitted)))
+            })?;
+            let were = if admitted == 1 { "was" } else { "were" };
+            common.say(format_args!(
+                "{}: {} answered no from now on, exactly, {} of which {were} admitted before; a key that really is in is \
+                 denied too",
+                path.display(),
+                report::subject(digests.len() as u64, "key"),
+                report::grouped(admitted),
+            ));
+            changed
+        }
+    };
+    if excepted.is_none() || !args.files.is_empty() {
+        let keys = count;
+        common.say(format_args!(
+            "{}: {} added{}",
+            path.display(),
+            report::counted(keys, "key"),
+            if new < keys { format!(", {} of them new", report::grouped(new)) } else { String::new() },
+        ));
+    }
     // Only now is it true: the disk may have been full.
     warn_if_over_capacity(common, &report);
     Ok(YES)

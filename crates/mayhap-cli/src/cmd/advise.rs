@@ -3,82 +3,82 @@
 use std::io::Write;
 
 use anyhow::Result;
-use mayhap::advise::{Advice, Beyond, Choice, First, Needs};
+use mayhap::advise::{Advice, Beyond, Choice, First, Needs, Reason};
 use mayhap::family::Make;
 use mayhap::{CountingRule, Hashing, Layout, advise, math};
 use serde_json::{Value, json};
 
 use crate::{YES, numbers, report};
 
-/// Say what you need, and get a family, its parameters, its price and two others that would do
+/// Recommend a filter family: its size, the build command and two alternatives
 ///
-/// If the exact set fits the memory, it says so: use that.
+/// Describe your needs as options; the first matching rule wins. If an exact set fits --memory, it is recommended.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap advise -n 10M -p 0.001%\n  mayhap advise -n 1M --removable\n  \
 mayhap advise -n 1G -p 0.4% --static --smallest\n  mayhap advise --grow --removable\n  \
 mayhap advise -n 100M --memory 64MiB\n  mayhap advise --window 1M -p 1%")]
 pub(crate) struct Args {
-    /// There will be so many different keys
+    /// Number of distinct keys
     #[arg(short = 'n', long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
     capacity: Option<u64>,
-    /// There will be about so many: an estimate, and it may be more
+    /// Estimated number of distinct keys; there may be more
     #[arg(long, value_name = "N", value_parser = numbers::capacity, conflicts_with = "capacity")]
     about: Option<u64>,
-    /// Absent keys that are admitted, at most [default: 1%]
+    /// False-positive rate, at most [default: 1%]
     #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
     fpr: Option<f64>,
-    /// It may take so much memory
+    /// Memory limit of the filter
     #[arg(long, value_name = "SIZE", value_parser = numbers::size, allow_hyphen_values = true)]
     memory: Option<u64>,
-    /// The time of a question counts first
+    /// Optimize for lookup speed
     #[arg(long, conflicts_with = "smallest")]
     fastest: bool,
-    /// The memory counts first
+    /// Optimize for size
     #[arg(long)]
     smallest: bool,
-    /// Keys are removed again
+    /// Keys are removed
     #[arg(long)]
     removable: bool,
-    /// One key is in up to so often, and is removed as often
+    /// Each key may be inserted up to N times, and removed as often
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     copies: Option<u64>,
-    /// No insert may take much longer than another
+    /// No insert takes much longer than others
     #[arg(long)]
     steady: bool,
     /// Filters are merged
     #[arg(long)]
     mergeable: bool,
-    /// More keys come than were said, nobody knows how many
+    /// The number of keys may grow without limit
     #[arg(long)]
     grow: bool,
-    /// All keys are known before, and the set stays as it is
+    /// All keys are known at build time, and the set never changes
     #[arg(long = "static")]
     static_: bool,
-    /// The question is how often a key came; N is the highest count, if it is known
+    /// Count occurrences; N is the highest count, if known
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, value_parser = numbers::count)]
     counts: Option<Option<u64>>,
-    /// There are so many sets, and the question is which of them a key is in
+    /// Number of sets: which of them is a key in?
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     sets: Option<u32>,
-    /// So many others will be asked for, all known before, and no answer about them may be wrong
+    /// Number of other keys, all known at build time, without false positives among them
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     universe: Option<u64>,
-    /// The keys are integers below this one
+    /// Keys are integers below this one
     #[arg(long, value_name = "BELOW", value_parser = numbers::count)]
     integers: Option<u64>,
-    /// Of an endless stream the last so many keys are remembered
+    /// Remember the last N keys of an endless stream
     #[arg(long, value_name = "N", value_parser = numbers::capacity)]
     window: Option<u64>,
-    /// So many absent keys are known that must not be admitted
+    /// Number of known absent keys that must be answered no
     #[arg(long, value_name = "N", value_parser = numbers::count)]
     exceptions: Option<u64>,
-    /// Those who insert are not trusted
+    /// Inserted keys come from untrusted sources
     #[arg(long)]
     hostile_inserts: bool,
-    /// Those who ask are not trusted
+    /// Looked-up keys come from untrusted sources
     #[arg(long)]
     hostile_queries: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -159,17 +159,26 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     ];
     pairs.extend(plan.probes.map(|probes| ("probes", probes.to_string())));
     if !choice.can.exact {
-        pairs.push(("rate asked", report::rate(plan.fpr_asked)));
+        pairs.push(("rate requested", report::rate(plan.fpr_asked)));
         pairs.push(("rate", report::rate(plan.fpr)));
-        pairs.push(("half more", choice.beyond.to_string()));
+        let beyond = match choice.beyond {
+            Beyond::Rate(rate) => report::rate(rate),
+            other => other.to_string(),
+        };
+        pairs.push(("at 150% of keys", beyond));
     }
     pairs.push(("guarantee", choice.guarantee.text().to_string()));
-    pairs.push(("build it", command(args, choice).unwrap_or_else(|| ONLY_IN_RUST.into())));
+    pairs.push(("build it", command(args, choice)));
     for other in runners_up {
         let (plan, bytes) = (&other.choice.plan, report::bytes(other.choice.bytes));
         let name = report::family(other.choice.family.name, other.choice.spec.layout());
+        // The size is that of one, and there is one for each set.
+        let times = match (other.reason, args.sets) {
+            (Reason::OneForEachSet, Some(sets)) => format!("{sets} of "),
+            _ => String::new(),
+        };
         let rate = if other.choice.can.exact { "exact".into() } else { report::percent(plan.fpr) };
-        pairs.push(("or", format!("{name}: {bytes}, {rate}; {}", other.reason.text())));
+        pairs.push(("or", format!("{name}: {times}{bytes}, {rate}; {}", other.reason.text())));
     }
     pairs.extend(warnings.iter().map(|warning| ("note", warning.to_string())));
     report::print_pairs(&pairs)?;
@@ -196,16 +205,9 @@ fn as_json(args: &Args, choice: &Choice) -> Value {
     })
 }
 
-/// A filter of two sets is built by no command.
-const ONLY_IN_RUST: &str =
-    "in Rust, by ShiftingAssociation::of_sets; the command does not build filters of two sets";
-
-/// The command that builds it, if there is one; its files are the user's.
-fn command(args: &Args, choice: &Choice) -> Option<String> {
+/// The command that builds it; its files are the user's.
+fn command(args: &Args, choice: &Choice) -> String {
     let (spec, family) = (&choice.spec, choice.family.name);
-    if matches!(choice.family.make, Make::OfTwo(_)) {
-        return None;
-    }
     let is_universe = matches!(choice.family.make, Make::Within(_));
     let mut line = format!("mayhap build --family {family}");
     let mut add = |text: String| {
@@ -247,14 +249,16 @@ fn command(args: &Args, choice: &Choice) -> Option<String> {
     if is_universe {
         add("--universe OTHERS".into());
     } else if args.exceptions.is_some() && !choice.can.exact {
-        add("--allow OTHERS".into());
+        add("--except OTHERS".into());
     }
-    if choice.can.labels {
+    if matches!(choice.family.make, Make::OfTwo(_)) {
+        add("-o FILTER --label NAME=KEYS --label NAME=OTHERS".into());
+    } else if choice.can.labels {
         add("-o FILTER --label NAME=KEYS --label NAME=KEYS ...".into());
     } else {
         add("-o FILTER KEYS".into());
     }
-    Some(line)
+    line
 }
 
 /// A rate as it is: a little below what the family reaches would be refused.

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context, Result, anyhow};
 use mayhap::bits::OutOfMemory;
 use mayhap::family::Guarantee;
-use mayhap::family::Make;
-use mayhap::interop::{Format, HashRule, Making};
+use mayhap::family::{Make, MakeOfTwo};
+use mayhap::interop::{Format, HashRule, Making, go};
 use mayhap::registry::FAMILIES;
 use mayhap::spec::{DEFAULT_FPR, EXPANDING_CAPACITY};
 use mayhap::wire::Summing;
@@ -21,10 +21,10 @@ use mayhap_store::Spool;
 use serde_json::{Value, json};
 
 use crate::YES;
-use crate::allow::{self, Allowed};
 use crate::args::{Common, KeyArgs};
 use crate::cmd::add::{check_all, check_kind, insert_files};
 use crate::distinct::Distinct;
+use crate::except::{self, Excepted};
 use crate::formats::{self, FileFormat, write, write_as};
 use crate::input::{Buffer, Inputs};
 use crate::keys::{Kind, Selector};
@@ -35,110 +35,127 @@ use crate::report;
 use crate::same_file::must_not_be_output;
 use crate::secret::{ForBuild, SecretArgs};
 use crate::spelling::warn_of_loss;
+use crate::suggest::unknown;
 
 /// Build a filter file from keys
 ///
-/// The number of keys need not be known: plain files are counted first, streams are hashed first. What
-/// was chosen is printed. A filter that is made larger than needed (-n) and with --foldable can be shrunk
-/// afterwards by `mayhap fold`, without its keys.
+/// The number of keys need not be known: files are counted first, streams are hashed first. The family and size that were
+/// chosen are printed. A filter that is built larger than needed (-n) with --foldable can be shrunk later by `mayhap fold`,
+/// without its keys.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "Examples:\n  mayhap build -o bad.mayhap blocklist.txt.gz\n  \
-zcat urls.gz | mayhap build -p 1e-4 -o seen.mayhap\n  mayhap build --fastest -o seen.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap access.log -d' ' -k1\n  mayhap build --removable -p 0.1% -o online.mayhap sessions.txt\n  mayhap build --label allow=good.txt --label block=bad.txt -o hosts.mayhap\n  tail -f urls.log | head -n 1M | mayhap build --grow -o seen.mayhap\n  mayhap build --static -p 0.4% -o known.mayhap known.txt\n  zcat huge.gz | mayhap build --static --memory 512MiB -o known.mayhap\n  mayhap build --smallest -p 0.1% -o shipped.mayhap known.txt\n  mayhap build --universe issued.txt -o revoked.mayhap revoked.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
+#[command(after_help = "Examples:\n  mayhap build -o block.mayhap block.txt\n  \
+cat urls.txt | mayhap build -p 1e-4 -o urls.mayhap\n  mayhap build --fastest -o urls.mayhap urls.txt\n  mayhap build --counts -o hits.mayhap -d' ' -k1 access.log\n  \
+mayhap build --removable -p 0.1% -o urls.mayhap urls.txt\n  \
+mayhap build --label allow=allow.txt --label block=block.txt -o hosts.mayhap\n  \
+tail -f access.log | mayhap build --grow -o seen.mayhap\n  \
+mayhap build --static -p 0.4% -o urls.mayhap urls.txt\n  \
+cat urls.txt | mayhap build --static --memory 512MiB -o urls.mayhap\n  \
+mayhap build --smallest -p 0.1% -o urls.mayhap urls.txt\n  \
+mayhap build --universe all.txt -o old.mayhap old.txt\n  mayhap build --exact --as u64 -o ids.mayhap ids.txt")]
 pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace the output even if it is a file that is not a filter. A key file is never replaced
+    /// Replace the output even if it is not a filter. Key files are never replaced
     #[arg(long)]
     force: bool,
     /// Files with keys, one a line; none or - is standard input
     files: Vec<PathBuf>,
-    /// Make it for so many keys [default: as many as there are]
+    /// Number of keys [default: as many as there are]
     #[arg(short = 'n', long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
     capacity: Option<u64>,
     /// False-positive rate at capacity [default: 1%]
     #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
     fpr: Option<f64>,
-    /// Use so many bits
+    /// Number of bits; with --to go and --probes, as its New(m, k) takes it
     #[arg(long, value_name = "BITS", value_parser = numbers::bits, allow_hyphen_values = true)]
     bits: Option<u64>,
-    /// Examine so many positions per key
+    /// Number of probes per key
     #[arg(long, value_name = "K", value_parser = numbers::probes, allow_hyphen_values = true)]
     probes: Option<u32>,
-    /// The family; `mayhap families` lists them [default: bloom]
+    /// Family; `mayhap families` lists them [default: bloom]
     #[arg(long, value_name = "NAME", value_parser = family_name)]
     family: Option<&'static Family>,
-    /// No errors: an exact set (of integers with --as u64: bitmap or roaring, by density)
+    /// No errors: an exact set
+    ///
+    /// The family exact; with --as u64 bitmap or roaring, by density.
     #[arg(long, conflicts_with = "family")]
     exact: bool,
-    /// The fastest filter, for some more bits: the family blocked in the layout fastest
+    /// The fastest filter: blocked in the layout fastest
     #[arg(long, conflicts_with_all = ["family", "exact", "layout"])]
     fastest: bool,
-    /// How often each key came: the family spectral, asked by `mayhap count`
+    /// Count occurrences, for `mayhap count`: spectral
     #[arg(long, conflicts_with_all = ["family", "exact", "fastest", "layout"])]
     counts: bool,
-    /// How keys are counted by the family spectral: minimum-selection (keys can be removed), minimal-increase (fewer
+    /// Counting rule of the family spectral: minimum-selection (keys can be removed), minimal-increase (fewer
     /// wrong counts) or recurring-minimum (the smallest errors, 75% more memory) [default: minimal-increase]
     #[arg(long, value_name = "NAME", value_parser = rule_name)]
     counting_rule: Option<CountingRule>,
-    /// Use counters of so many bits: 2 to 16 in the family counting [default: 4], 2 to 8 in dleft [default: 2], 4 to 32
+    /// Bits per counter: 2 to 16 in the family counting [default: 4], 2 to 8 in dleft [default: 2], 4 to 32
     /// in spectral [default: as many as each needs], 2 to 16 in the families shifting [default: none, and no changes]
     #[arg(long, value_name = "BITS", value_parser = numbers::counter_bits, allow_hyphen_values = true)]
     counter_bits: Option<u32>,
-    /// Tell counts up to this one, in the family shifting-multiplicity: 1 to 57 [default: 57]
+    /// Largest count of the family shifting-multiplicity: 1 to 57 [default: 57]
     #[arg(long, value_name = "N", value_parser = numbers::max_count, allow_hyphen_values = true)]
     max_count: Option<u32>,
-    /// Keys can be removed again: the family cuckoo, and with --counts spectral by minimum-selection
+    /// Keys can be removed: cuckoo
+    ///
+    /// With --counts: spectral by minimum-selection.
     #[arg(long, conflicts_with_all = ["family", "exact", "fastest"])]
     removable: bool,
-    /// It grows with its keys, whose number nobody has to know: the family expanding. -n is what it starts with
-    /// [default: 1024]
+    /// The filter grows with its keys: expanding
+    ///
+    /// -n is the number of keys that it has room for at first [default: 1024].
     #[arg(long, conflicts_with_all = ["family", "exact", "fastest", "counts", "static_"])]
     grow: bool,
-    /// Keep the rate through so many doublings, in the family expanding [default: 20]
+    /// Number of doublings through which the family expanding keeps its rate [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=48))]
     doublings: Option<u32>,
     /// The keys of FILE have this label, asked by `mayhap label`; can be repeated. A later label outranks an earlier one:
-    /// a key of both has the later one. The family spatial, or another one of many sets
+    /// a key of both has the later one. The family spatial; two sets that stay as they are also fit shifting-association, which
+    /// tells a key of both
     #[arg(long, value_name = "NAME=FILE", value_parser = name_and_file, conflicts_with_all = ["files", "exact", "fastest", "counts", "removable"])]
     label: Vec<(String, PathBuf)>,
-    /// Of the family scalable: each layer has room for so many times the keys of the one before; 0 does not grow, and is
-    /// an error when it is full [default: 2]
+    /// Capacity of each layer of the family scalable, as a multiple of the one before; with 0 the filter does not grow, and
+    /// a full one is an error [default: 2]
     #[arg(long, value_name = "FACTOR", value_parser = numbers::growth, allow_hyphen_values = true)]
     growth: Option<u32>,
-    /// Of the family scalable: the rate of each layer is so many times that of the one before [default: 0.85]
+    /// Rate of each layer of the family scalable, as a multiple of that of the one before [default: 0.85]
     #[arg(long, value_name = "FACTOR", value_parser = numbers::tightening, allow_hyphen_values = true)]
     tightening: Option<f64>,
-    /// The keys are all there and none will come: the family fuse, the smallest that is fast
+    /// The set never changes: fuse, small and fast
     #[arg(long = "static", conflicts_with_all = ["family", "exact", "fastest", "counts", "removable"])]
     static_: bool,
-    /// The keys are all there, and bits count more than speed: the family ribbon
+    /// The set never changes, smallest filter: ribbon
     #[arg(long, conflicts_with_all = ["family", "exact", "fastest", "counts", "removable", "grow", "static_"])]
     smallest: bool,
-    /// The keys of FILE are all others that will be asked for, or all keys that there are: no answer about any of them is
-    /// wrong. The family universe; -p is then the rate of keys that are in neither [default: as it comes]
+    /// All other keys that are looked up: universe, no error
+    ///
+    /// FILE has all other keys that will be looked up, or all keys that exist: no answer about any of them is wrong. -p is
+    /// then the false-positive rate of keys that are in neither file.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["exact", "fastest", "counts", "removable", "grow", "static_", "smallest", "label"])]
     universe: Option<PathBuf>,
-    /// Build with at most so much memory, such as 512MiB, for hashed keys, filter and all; keys beyond it go to temporary
-    /// files (TMPDIR). For families that are made of all keys at once: --static,
-    /// --smallest, --universe [default: as much as it takes]
+    /// Memory limit for building, such as 512MiB
+    ///
+    /// Includes hashed keys and the filter; keys beyond it go to temporary files (TMPDIR). For families that are built
+    /// from all keys at once: --static, --smallest, --universe [default: no limit].
     #[arg(long, value_name = "SIZE", value_parser = numbers::size, allow_hyphen_values = true)]
     memory: Option<u64>,
-    /// How it is laid out, if the family has a choice: compact or fastest [default: compact, of cuckoo, fuse and ribbon
+    /// Layout, if the family has several: compact or fastest [default: compact, of cuckoo, fuse and ribbon
     /// fastest]
     #[arg(long, value_name = "NAME", value_parser = layout_name, conflicts_with = "exact")]
     layout: Option<Layout>,
-    /// Round the size up, by at most 1%, to one with many divisors, so that `mayhap fold` can shrink it later
+    /// Round the size up, by at most 1%, so that `mayhap fold` can shrink the filter
     #[arg(long)]
     foldable: bool,
-    /// Hash with this seed; only filters of the same seed merge
+    /// Hash seed; only filters of the same seed merge
     #[arg(long, value_name = "SEED", value_parser = numbers::seed, default_value = "0")]
     seed: u64,
-    /// Hash under a new random secret, for keys that an opponent may choose; it is in OUTPUT.key
+    /// Hash with a new secret, written to OUTPUT.key
     ///
-    /// The secret comes from the generator of the operating system, and is written for its owner alone to OUTPUT.key, or to
-    /// the file of --key-file if there is none yet. A file that is there is used with --key-file, and never overwritten.
-    /// Nothing answers without the secret: keep it.
+    /// For keys that an attacker may choose. The secret comes from the random generator of the operating system. It is
+    /// written to OUTPUT.key, readable by its owner only, or to the file of --key-file if that does not exist yet. An
+    /// existing key file is used with --key-file and never overwritten. Keep the secret: without it no lookup is possible.
     #[arg(long, conflicts_with = "seed")]
     keyed: bool,
     #[command(flatten)]
@@ -151,9 +168,9 @@ pub(crate) struct Args {
     /// Known false positives, or whatever must not be taken for a key of the set. They are selected from FILE as the keys
     /// are; a key that is in the set as well is an error. A later `mayhap add` of one drops the exception. Each takes 16
     /// bytes.
-    #[arg(long, value_name = "FILE")]
-    allow: Option<PathBuf>,
-    /// Build it by the rules of another program, in a file of ours: guava, go, dcso, spark, redisbloom, redisbloom-cuckoo,
+    #[arg(long, alias = "allow", value_name = "FILE")]
+    except: Option<PathBuf>,
+    /// Hash rule of another program, in a mayhap file: guava, go, dcso, spark, redisbloom, redisbloom-cuckoo,
     /// bloomfilter-crate or sbbf. `mayhap convert` makes the program's file of it
     #[arg(
         long, value_name = "NAME", value_parser = formats::makeable, help_heading = "Files of other programs",
@@ -166,14 +183,14 @@ pub(crate) struct Args {
         conflicts_with_all = NOT_FOR_OTHERS
     )]
     to: Option<FileFormat>,
-    /// As this version of the program makes it: of guava before 33.4 with other probes for few keys, before 17 by its first
+    /// Version of the program: of guava before 33.4 with other probes for few keys, before 17 by its first
     /// strategy; of spark before 4.1 in its first version; of redisbloom before 8 at rates above 25% [default: the newest]
     #[arg(long, value_name = "VERSION", value_parser = numbers::version, help_heading = "Files of other programs")]
     peer_version: Option<(u32, u32)>,
-    /// The hash function of the keys, where the program leaves it open: xxh64 (runtime filters of Spark's SQL)
+    /// Hash function of the keys, where the program leaves it open: xxh64 (runtime filters of Spark's SQL)
     #[arg(long, value_name = "NAME", value_parser = formats::hash_rule, help_heading = "Files of other programs")]
     hash: Option<HashRule>,
-    /// Print what was built as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -181,9 +198,7 @@ pub(crate) struct Args {
 }
 
 /// What other programs' filters do not have.
-const NOT_FOR_OTHERS: [&str; 23] = [
-    "bits",
-    "probes",
+const NOT_FOR_OTHERS: [&str; 21] = [
     "family",
     "exact",
     "fastest",
@@ -204,14 +219,14 @@ const NOT_FOR_OTHERS: [&str; 23] = [
     "foldable",
     "keyed",
     "key_file",
-    "allow",
+    "except",
 ];
 
 /// The family of this name.
 pub(crate) fn family_name(name: &str) -> Result<&'static Family, String> {
     family(name).ok_or_else(|| {
         let names: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
-        format!("no family is called {name:?}; there are {}", names.join(", "))
+        unknown("family", name, &names)
     })
 }
 
@@ -223,17 +238,17 @@ fn name_and_file(text: &str) -> Result<(String, PathBuf), String> {
 }
 
 fn layout_name(name: &str) -> Result<Layout, String> {
-    Layout::ALL.into_iter().find(|layout| layout.name() == name).ok_or_else(|| {
-        let names = Layout::ALL.map(Layout::name);
-        format!("no layout is called {name:?}; there are {}", names.join(", "))
-    })
+    Layout::ALL
+        .into_iter()
+        .find(|layout| layout.name() == name)
+        .ok_or_else(|| unknown("layout", name, &Layout::ALL.map(Layout::name)))
 }
 
 fn rule_name(name: &str) -> Result<CountingRule, String> {
-    CountingRule::ALL.into_iter().find(|rule| rule.name() == name).ok_or_else(|| {
-        let names = CountingRule::ALL.map(CountingRule::name);
-        format!("no counting rule is called {name:?}; there are {}", names.join(", "))
-    })
+    CountingRule::ALL
+        .into_iter()
+        .find(|rule| rule.name() == name)
+        .ok_or_else(|| unknown("counting rule", name, &CountingRule::ALL.map(CountingRule::name)))
 }
 
 /// Which family, as far as the arguments say.
@@ -320,7 +335,12 @@ impl Args {
 impl Args {
     /// The files with keys that are read besides the inputs.
     fn others_read(&self) -> impl Iterator<Item = &Path> {
-        self.label.iter().map(|(_, file)| file).chain(&self.universe).chain(&self.allow).map(PathBuf::as_path)
+        self.label
+            .iter()
+            .map(|(_, file)| file)
+            .chain(&self.universe)
+            .chain(&self.except)
+            .map(PathBuf::as_path)
     }
 }
 
@@ -350,7 +370,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     args.hashing = secret.hashing().unwrap_or(Hashing::Xxh3 { seed: args.seed });
     // Messages name their lines: of exceptions, and of a key that is in too often.
     args.keys.numbered =
-        args.allow.is_some() || matches!(args.choice(), Choice::Family(family) if takes_few_copies(family));
+        args.except.is_some() || matches!(args.choice(), Choice::Family(family) if takes_few_copies(family));
     build(&args, &secret, common)
 }
 
@@ -381,6 +401,11 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
             format.name
         ));
     }
+    let size = go_size(args, format)?;
+    let make = |keys: u64| match size {
+        Some((bits, probes)) => go::new(bits, probes),
+        None => format.make(&making(keys)),
+    };
     let small = format.make(&Making { capacity: 1, ..making(1) });
     if let (Some(FileFormat::Foreign(to)), Ok(small)) = (args.to, small)
         && to.write(&*small).is_err()
@@ -396,7 +421,7 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
     let granted = probe.report().fpr_asked;
     if let Some(asked) = args.fpr.filter(|&asked| asked < granted) {
         return Err(anyhow!(
-            "-p {}: filters of the format {} have a rate of {}, whatever is asked for; leave it out",
+            "-p {}: filters of the format {} have a rate of {}, whatever is requested; leave it out",
             report::short(asked),
             format.name,
             report::rate(granted),
@@ -410,12 +435,13 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
     let mut inputs = args.keys.inputs(&args.files);
     let keys = match args.capacity {
         Some(_) => 0,
+        None if size.is_some() => 0,
         None => {
             inputs.set_aside()?;
             check_all(&inputs, &selector, common)?
         }
     };
-    let mut filter = format.make(&making(keys))?;
+    let mut filter = make(keys)?;
     insert_files(&mut *filter, &inputs, &selector, common)?;
     let filter = args.keys.describe(filter);
     common.say_if_locked(&args.output);
@@ -425,6 +451,28 @@ fn build_foreign(args: &Args, format: &'static Format, common: &Common) -> Resul
     }
     describe(args, None, common, &*filter)?;
     Ok(YES)
+}
+
+/// The bits and probes of Go's `New`, which no other program's filters are made of.
+fn go_size(args: &Args, format: &Format) -> Result<Option<(u64, u64)>> {
+    let is_of_go = [&go::FORMAT, &go::JSON, &go::GOB].contains(&format);
+    match (args.bits, args.probes) {
+        (None, None) => Ok(None),
+        _ if !is_of_go => Err(anyhow!(
+            "--bits and --probes: filters of the format {} are made of a number of keys (-n) and a rate (-p), those of go \
+             alone of bits and probes; leave them out",
+            format.name
+        )),
+        (Some(_), Some(_)) if args.capacity.is_some() || args.fpr.is_some() => Err(anyhow!(
+            "--bits and --probes say all of a filter of the format {}; leave -n and -p out",
+            format.name
+        )),
+        (Some(bits), Some(probes)) => Ok(Some((bits, probes.into()))),
+        _ => Err(anyhow!(
+            "a filter of the format {} is made by --bits and --probes together, or by -n and -p; give both of one",
+            format.name
+        )),
+    }
 }
 
 fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
@@ -443,7 +491,7 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     }
     if args.removable && args.counting_rule == Some(CountingRule::MinimalIncrease) {
         return Err(anyhow!(
-            "--removable was asked for, and nothing can be removed by the counting rule minimal-increase; leave the \
+            "--removable: the counting rule minimal-increase cannot remove keys; leave the \
              rule out"
         ));
     }
@@ -471,17 +519,17 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
         }
     }
     args.target().must_take(FileFormat::Mayhap)?;
-    let allowed = read_allowed(args, common)?;
-    selector.allowed = allowed.clone();
+    let excepted = read_excepted(args, common)?;
+    selector.excepted = excepted.clone();
     let filter = match args.choice() {
         Choice::Family(family) if is_of_integers(family) => {
             need_integers(args, family)?;
             let spool = hash_all(&inputs, &selector, Hashing::Integer, common)?;
-            integers(args, spool, Some(family))?
+            integers(args, spool, Some(family), common)?
         }
         Choice::Integers => {
             let spool = hash_all(&inputs, &selector, Hashing::Integer, common)?;
-            integers(args, spool, None)?
+            integers(args, spool, None, common)?
         }
         Choice::Family(family @ Family { make: Make::FromDigests(make), .. }) => {
             let bytes = |spec: &Spec| Ok((family.plan)(spec)?.bits.div_ceil(8));
@@ -511,13 +559,8 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
                 common,
             )?
         }
+        Choice::Family(Family { make: Make::OfTwo(make), .. }) => of_two(args, *make, &selector, common)?,
         Choice::Family(family) if !args.label.is_empty() => labelled(args, family, &selector, common)?,
-        Choice::Family(Family { make: Make::OfTwo(_), name, .. }) => {
-            return Err(anyhow!(
-                "the family {name} is made of two sets, which this command does not take; in Rust, \
-                 ShiftingAssociation::of_sets does"
-            ));
-        }
         Choice::Family(Family { make: Make::Counted(make), .. }) => {
             let hashing = args.hashing;
             let counts = count_all(hash_all(&inputs, &selector, hashing, common)?)?;
@@ -550,8 +593,8 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
             }
         }
     };
-    let filter = match &allowed {
-        Some(allowed) => allowed.except_from(filter, common),
+    let filter = match &excepted {
+        Some(excepted) => excepted.except_from(filter, common),
         None => filter,
     };
     let mut filter = args.keys.describe(filter);
@@ -560,7 +603,8 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     secret.save(|| write(args.target(), &*filter, Summing::Payload))?;
     if args.grow {
         let doublings = filter.doublings().map_or(0, |doublings| doublings.made);
-        common.say(format_args!("--grow: the family {}, doubled {doublings} times", filter.family().name));
+        let times = if doublings == 1 { "once".into() } else { format!("{doublings} times") };
+        common.say(format_args!("--grow: the family {}, doubled {times}", filter.family().name));
     } else if args.removable {
         common
             .say(format_args!("--removable: the family {}, whose keys can be removed", filter.family().name));
@@ -569,8 +613,8 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     Ok(YES)
 }
 
-/// The keys of `--allow`, hashed as those of the filter will be.
-fn read_allowed(args: &Args, common: &Common) -> Result<Option<Arc<Allowed>>> {
+/// The keys of `--except`, hashed as those of the filter will be.
+fn read_excepted(args: &Args, common: &Common) -> Result<Option<Arc<Excepted>>> {
     let is_of_integers = match args.choice() {
         Choice::Integers => true,
         Choice::Family(family) => is_of_integers(family),
@@ -581,17 +625,17 @@ fn read_allowed(args: &Args, common: &Common) -> Result<Option<Arc<Allowed>>> {
              out (--keyed, --key-file)"
         ));
     }
-    let Some(path) = &args.allow else { return Ok(None) };
+    let Some(path) = &args.except else { return Ok(None) };
     if args.universe.is_some() {
         return Err(anyhow!(
-            "--allow: all keys of --universe that are not in the set are answered no, exactly; put these among them"
+            "--except: all keys of --universe that are not in the set are answered no, exactly; put these among them"
         ));
     }
     let labelled: Vec<PathBuf> = args.label.iter().map(|(_, file)| file.clone()).collect();
     let files = if labelled.is_empty() { &args.files } else { &labelled };
-    allow::check_stdin(path, files)?;
+    except::check_stdin(path, files)?;
     let hashing = if is_of_integers { Hashing::Integer } else { args.hashing };
-    Ok(Some(Arc::new(Allowed::read(path, &args.keys, hashing, common)?)))
+    Ok(Some(Arc::new(Excepted::read(path, &args.keys, hashing, common)?)))
 }
 
 /// Whether two names mean one regular file.
@@ -636,13 +680,27 @@ fn need_integers(args: &Args, family: &Family) -> Result<()> {
 
 /// Labels are for families of many sets, and those do not do without.
 fn need_labels(args: &Args, family: &Family) -> Result<()> {
+    let is_of_two = matches!(family.make, Make::OfTwo(_));
+    if is_of_two && args.label.len() != 2 {
+        return Err(anyhow!(
+            "the family {} tells the keys of two sets from each other, and {} given; name both with --label A=FILE \
+             --label B=FILE, or use --family {} for another number of sets",
+            family.name,
+            match args.label.len() {
+                0 => "none is".to_string(),
+                1 => "one is".to_string(),
+                sets => format!("{sets} are"),
+            },
+            mayhap::filters::spatial::FAMILY.name,
+        ));
+    }
     if args.label.is_empty() && !family.can.inserts && family.can.labels {
         return Err(anyhow!(
             "the family {} takes keys with labels only; give them with --label NAME=FILE",
             family.name
         ));
     }
-    if !args.label.is_empty() && !family.can.labels {
+    if !args.label.is_empty() && !family.can.labels && !is_of_two {
         let others: Vec<_> =
             FAMILIES.iter().filter(|family| family.can.labels).map(|family| family.name).collect();
         let others = others.join(" or ");
@@ -695,6 +753,33 @@ fn labelled(
         })?;
     }
     Ok(filter)
+}
+
+/// The keys of two sets, of which a key may be in both.
+fn of_two(args: &Args, make: MakeOfTwo, selector: &Selector, common: &Common) -> Result<Box<dyn AnyFilter>> {
+    let names: Vec<&str> = args.label.iter().map(|(name, _)| name.as_str()).collect();
+    let names: [&str; 2] = names.try_into().map_err(|_| anyhow!("two labels are needed"))?;
+    let named = |spec: &Spec, first: &[Digest], second: &[Digest]| {
+        let mut filter = make(spec, first, second)?;
+        let unsupported = filter.unsupported("label");
+        filter.as_associate_mut().ok_or(unsupported)?.name_sets(names)?;
+        anyhow::Ok(filter)
+    };
+    // Names that cannot be are refused before a long input is read.
+    named(&Spec::sized(1, 0.5), &[], &[])?;
+    let mut sets = [const { Vec::new() }; 2];
+    for ((_, file), set) in args.label.iter().zip(&mut sets) {
+        let inputs = args.keys.inputs(std::slice::from_ref(file));
+        hash_all(&inputs, selector, args.hashing, common)?.drain(|digests| {
+            set.extend_from_slice(digests);
+            anyhow::Ok(())
+        })?;
+        set.sort_unstable();
+        set.dedup();
+    }
+    let [first, second] = sets;
+    let both = first.iter().filter(|digest| second.binary_search(digest).is_ok()).count();
+    named(&args.spec((first.len() + second.len() - both) as u64), &first, &second)
 }
 
 fn need_foldable(choice: &Choice) -> Result<()> {
@@ -842,7 +927,7 @@ pub(crate) fn insert_spooled(filter: &mut dyn AnyFilter, spool: Spool) -> Result
 /// Readies a filter to be written, or says that there is no memory for it.
 pub(crate) fn settle(filter: &mut dyn AnyFilter) -> Result<()> {
     filter.settle().map_err(|OutOfMemory { bytes }| {
-        anyhow!("{bytes} bytes of memory are needed to write it and were not granted")
+        anyhow!("out of memory: could not allocate {} to write it", report::bytes(bytes))
     })
 }
 
@@ -924,7 +1009,15 @@ fn from_spool(spec: &Spec, family: &'static Family, spool: Spool) -> Result<Box<
 /// A bitmap takes one bit for every integer up to the largest; from one in 64 on it is the smaller one.
 const DENSE: u64 = 64;
 
-fn integers(args: &Args, spool: Spool, family: Option<&'static Family>) -> Result<Box<dyn AnyFilter>> {
+/// From so many bytes on it matters that a bitmap is nearly empty.
+const WASTE: u64 = 1 << 20;
+
+fn integers(
+    args: &Args,
+    spool: Spool,
+    family: Option<&'static Family>,
+    common: &Common,
+) -> Result<Box<dyn AnyFilter>> {
     use mayhap::filters::{bitmap, roaring};
     let keys = spool.len();
     let mut roaring = empty(&args.spec(keys.max(1)), &roaring::FAMILY)?;
@@ -939,6 +1032,18 @@ fn integers(args: &Args, spool: Spool, family: Option<&'static Family>) -> Resul
         family.unwrap_or(if universe / DENSE <= distinct { &bitmap::FAMILY } else { &roaring::FAMILY });
     if family == &roaring::FAMILY {
         return Ok(roaring);
+    }
+    // Who says how many integers there can be will add some.
+    if args.capacity.is_none() && universe / DENSE > distinct && universe / 8 >= WASTE {
+        common.say(format_args!(
+            "warning: a bitmap takes one bit for every integer up to the largest, {}: {} for {}; --family roaring holds \
+             {} in {}, and --family bloom in about 10 bits a key",
+            report::grouped(largest),
+            report::bytes(universe.div_ceil(8)),
+            if distinct == 1 { "1 key".into() } else { format!("{} keys", report::grouped(distinct)) },
+            if distinct == 1 { "it" } else { "them" },
+            report::bytes(roaring.report().bits.div_ceil(8)),
+        ));
     }
     let mut dense = empty(&Spec::new().with_capacity(universe.max(1)), family)?;
     let roaring: &dyn std::any::Any = &*roaring;
@@ -977,10 +1082,12 @@ fn describe(
         print_beside(&args.output, &value)?;
         return Ok(());
     }
-    let probes = report.probes.map_or(String::new(), |probes| format!(", {probes} probes"));
-    let keys = report::grouped(report.inserted.unwrap_or(0));
+    let probes = report
+        .probes
+        .map_or(String::new(), |probes| format!(", {}", report::counted(probes.into(), "probe")));
+    let keys = report::counted(report.inserted.unwrap_or(0), "key");
     common.say(format_args!(
-        "{}: {}{} with {keys} keys in {}{probes}; {}",
+        "{}: {}{} with {keys} in {}{probes}; {}",
         args.output.display(),
         report::kind(filter),
         filter.rule().map_or(String::new(), |rule| format!(" by the rules of {rule}")),
@@ -1011,10 +1118,10 @@ fn describe(
 pub(crate) fn warn_if_over_capacity(common: &Common, report: &Report) {
     if report.over_capacity() {
         let held = report.estimated_len.map_or("more keys than can be told".into(), |len| {
-            format!("about {} keys", report::grouped(len.round() as u64))
+            format!("about {}", report::counted(len.round() as u64, "key"))
         });
         common.say(format_args!(
-            "warning: it holds {held} and was made for {}; its false-positive rate is now {}, asked was {}",
+            "warning: it holds {held} and was made for {}; its false-positive rate is now {}, requested was {}",
             report::grouped(report.capacity),
             report::rate(report.fpr_now),
             report::rate(report.fpr_asked),

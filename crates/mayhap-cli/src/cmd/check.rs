@@ -16,38 +16,43 @@ use crate::keys::{Selector, is_asked_by_keys};
 use crate::same_file::must_not_be_output;
 use crate::{NO, YES, report};
 
-/// Print the records whose keys are perhaps in
+/// Print the records whose keys are probably in a filter
 ///
-/// Exit status 0 if a record was printed (or would have been), 1 if none, 2 for an error.
+/// Exit status 0 if a record matched, 1 if none did, 2 for an error.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "Examples:\n  mayhap check bad.mayhap access.log -d' ' -k1\n  \
-mayhap check -v seen.mayhap < urls.txt > fresh.txt\n  mayhap check -q bad.mayhap --key evil.example && echo blocked\n  \
-mayhap check block.mayhap allow.mayhap --which --annotate hosts.txt | cut -f1 | sort | uniq -c")]
+#[command(
+    after_help = "Examples:\n  mayhap check block.mayhap hosts.txt\n  mayhap check block.mayhap access.log -d' ' -k1\n  \
+mayhap check -v old.mayhap < urls.txt > fresh.txt\n  \
+mayhap check -q block.mayhap --key evil.example && echo blocked\n  \
+mayhap check block.mayhap allow.mayhap --which hosts.txt | cut -f1 | sort"
+)]
 pub(crate) struct Args {
-    /// The filter file; with --which, further ones may follow
+    /// The filter file; with --which, several
     filter: PathBuf,
     /// Files with records; none or - is standard input
     files: Vec<PathBuf>,
-    /// Ask several filter files, and print before each record, and a tab, the names of those that it is perhaps in,
-    /// separated by commas. Filter files come first, and are known by their first bytes
+    /// Look up keys in several filter files and print their names
+    ///
+    /// Before each record: the names of the filters that its key is probably in, separated by commas, and a tab. Give the
+    /// filter files first; they are recognised by their first bytes.
     #[arg(long)]
     which: bool,
-    /// Print those that are certainly not in
+    /// Print the records whose keys are not in
     #[arg(short = 'v', long)]
     invert: bool,
-    /// Print only how many
+    /// Print only the number of matching records
     #[arg(short, long, conflicts_with_all = ["quick", "annotate"])]
     count: bool,
-    /// Print nothing and stop at the first
+    /// Print nothing and stop at the first match
     #[arg(short = 'q', long = "quick", conflicts_with = "annotate")]
     quick: bool,
     /// Print line numbers
     #[arg(short = 'n', long)]
     line_number: bool,
-    /// Print all records, with a further column: mayhap or no
+    /// Print all records with a column added: mayhap or no
     #[arg(long, conflicts_with = "invert")]
     annotate: bool,
-    /// Ask for this key instead of reading any; can be repeated
+    /// Look up this key instead of reading input; repeatable
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     key: Vec<std::ffi::OsString>,
     #[command(flatten)]

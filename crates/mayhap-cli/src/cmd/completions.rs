@@ -3,16 +3,18 @@
 use std::io::Write;
 
 use anyhow::Result;
-use clap::{CommandFactory, ValueEnum};
+use clap::ValueEnum;
 
-use crate::args::Cli;
-use crate::{YES, report};
+use crate::{YES, help, report};
 
 /// Print a completion script for a shell
+///
+/// To have completions in every shell, write the script to
+/// ~/.local/share/bash-completion/completions/mayhap (bash), a folder of $fpath as _mayhap (zsh), or
+/// ~/.config/fish/completions/mayhap.fish (fish).
 #[derive(Debug, clap::Args)]
-#[command(
-    after_help = "Example:\n  mayhap completions bash > ~/.local/share/bash-completion/completions/mayhap"
-)]
+#[command(after_help = "Examples:\n  mayhap completions bash > mayhap.bash\n  \
+mayhap completions zsh > _mayhap\n  mayhap completions fish > mayhap.fish")]
 pub(crate) struct Args {
     /// The shell
     shell: Shell,
@@ -33,7 +35,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     };
     // Into memory first: the generator panics when a pipe is closed.
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "mayhap", &mut script);
+    clap_complete::generate(shell, &mut help::command(), "mayhap", &mut script);
     report::stdout().write_all(&script)?;
     Ok(YES)
 }

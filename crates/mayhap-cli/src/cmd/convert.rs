@@ -17,29 +17,31 @@ use crate::{YES, report};
 
 /// Write a filter as a file of another format, with the same answers
 ///
-/// Only between files of one rule, such as a filter of Guava's in a file of ours or its own: the bits of one program mean
-/// nothing to another, and keys cannot be had from bits. What would change an answer is refused.
+/// Only between formats with the same hash rule, such as a filter of Guava in a mayhap file or in Guava's own: the bits of one
+/// program mean nothing to another, and a filter does not hold its keys. A conversion that would change an answer is refused.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:\n  mayhap convert users.bloom -o users.mayhap --to mayhap\n  \
-mayhap build --format guava -o users.mayhap users.txt && mayhap convert users.mayhap -o users.bloom --to guava\n  \
-mayhap convert seen.json -o seen.bin --to go\n  mayhap convert list.bloom -o list.bloom.gz --to dcso")]
+#[command(after_help = "Examples:\n  mayhap build --to guava -o users.bloom urls.txt\n  \
+mayhap convert users.bloom -o users.mayhap --to mayhap\n  \
+mayhap convert users.mayhap -o users.guava --to guava\n  \
+mayhap build --to go-json -o seen.json urls.txt\n  \
+mayhap convert seen.json -o seen.bin --to go")]
 pub(crate) struct Args {
     /// The filter file
     filter: PathBuf,
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace the output even if it is a file that is not a filter. A key file is never replaced
+    /// Replace the output even if it is not a filter. Key files are never replaced
     #[arg(long)]
     force: bool,
-    /// The format to write: mayhap, guava, go, go-json, go-gob, dcso (in gzip if OUTPUT ends in .gz), spark, redisbloom,
+    /// Output format: mayhap, guava, go, go-json, go-gob, dcso (in gzip if OUTPUT ends in .gz), spark, redisbloom,
     /// redisbloom-cuckoo, bloomfilter-crate, sbbf, rbloom, roaring
     #[arg(long, value_name = "NAME", value_parser = formats::writable)]
     to: FileFormat,
-    /// What its keys are, where a program tells kinds apart and its file does not
+    /// Type of the keys, if the program hashes types differently and its file does not say which
     #[arg(long = "as", value_name = "KIND", value_enum)]
     kind: Option<Kind>,
-    /// Print what was written as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]

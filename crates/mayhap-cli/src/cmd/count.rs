@@ -12,19 +12,20 @@ use crate::input::{Buffer, Inputs};
 use crate::same_file::must_not_be_output;
 use crate::{YES, report};
 
-/// Print records with how often their keys were inserted, perhaps
+/// Print each record with how often its key was inserted (an estimate)
 ///
-/// Each record, a tab and the count, which is 0 for a key that is certainly not in. Counts are never too low (by the
-/// counting rule recurring-minimum: hardly ever), up to the largest value of a counter.
+/// Prints the record, a tab and the count, which is 0 for a key that is not in. A count is never too low (almost never with
+/// the counting rule recurring-minimum), up to the largest value of a counter.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap build --counts -o hits.mayhap -d' ' -k1 access.log\n  \
-mayhap count hits.mayhap --key 192.0.2.1\n  sort -u hosts.txt | mayhap count hits.mayhap | sort -t\"$(printf '\\t')\" -k2nr")]
+mayhap count hits.mayhap --key 192.0.2.1\n  \
+mayhap count counts.mayhap urls.txt | awk -F'\\t' '$2 > 1'")]
 pub(crate) struct Args {
     /// The filter file
     filter: PathBuf,
     /// Files with records; none or - is standard input
     files: Vec<PathBuf>,
-    /// Ask for this key instead of reading any; can be repeated
+    /// Look up this key instead of reading input; repeatable
     #[arg(long, value_name = "KEY", conflicts_with = "files", allow_hyphen_values = true)]
     key: Vec<std::ffi::OsString>,
     #[command(flatten)]

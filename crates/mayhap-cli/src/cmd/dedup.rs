@@ -51,62 +51,75 @@ const SPARE: f64 = 1.0 / 64.0;
 
 /// Print the first occurrence of each record, in order
 ///
-/// One pass, and the number of records need not be known. 42 bits are kept of each different key, and up to twice as many of
-/// a stream, with which one new record in a billion is taken for a repeat and dropped at most; --exact and --verify drop none. With --window only the last
-/// records are remembered, in memory that does not grow, and a record is printed if it was not among them.
+/// One pass over the input; the number of records need not be known. A different key takes 42 bits of memory, up to twice as
+/// many in a stream, and at most one new record in a billion is mistaken for a repeat and dropped. --exact and --verify drop
+/// none. --window remembers only the last records, in constant memory.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  cat urls.txt | mayhap dedup > fresh.txt\n  mayhap dedup -d, -k2 --header events.csv\n  \
-                  find . -print0 | mayhap dedup -z\n  subfinder -d example.com | mayhap dedup --state hosts.mayhap\n  \
-                  tail -f events.log | mayhap dedup --window 1M\n  mayhap dedup --memory 256MiB --max-fpr 1e-4 huge.txt"
+    after_help = "Examples:\n  mayhap dedup urls.txt > fresh.txt\n  mayhap dedup -d, -k2 --header events.csv\n  \
+                  cat more.txt | mayhap dedup --state seen.mayhap\n  find . -print0 | mayhap dedup -z\n  \
+                  tail -f access.log | mayhap dedup --window 1M\n  \
+                  mayhap dedup --memory 256MiB --max-fpr 1e-4 --stats urls.txt > fresh.txt"
 )]
 pub(crate) struct Args {
     /// Files with records; none or - is standard input
     files: Vec<PathBuf>,
-    /// How often a record may be dropped that is no repeat [default: 1e-9, with --window 1e-4]
+    /// Maximum probability of wrongly dropping a unique record [default: 1e-9; with --window 1e-4]
     #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
     fpr: Option<f64>,
-    /// Keep 128 bits of each different key: nothing is wrongly dropped
+    /// Keep 128 bits of each key: drops no unique record
     #[arg(long, conflicts_with_all = ["fpr", "memory", "max_fpr", "window"])]
     exact: bool,
-    /// Compare whole keys, in a second pass: nothing is wrongly dropped. Takes memory for the keys that repeat
+    /// Compare whole keys in a second pass over the files
+    ///
+    /// Drops no unique record. The keys that repeat are kept in memory.
     #[arg(long, conflicts_with_all = ["exact", "memory", "max_fpr", "window", "state", "only_once"])]
     verify: bool,
-    /// Print the repeats instead
+    /// Print the repeats instead of the first occurrences
     #[arg(long)]
     repeated: bool,
-    /// Print only what never repeats, in two passes
+    /// Print only records that never repeat (two passes)
     #[arg(long, conflicts_with_all = ["repeated", "memory", "max_fpr", "window", "state"])]
     only_once: bool,
-    /// Drop also what earlier runs with this file have printed. It is made if there is none, and locked while in use
+    /// Also drop what earlier runs with FILE have printed
+    ///
+    /// The file is created if it does not exist, and locked while in use.
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
-    /// Take a filter as the state that dedup did not make, such as one of `mayhap build`: new records are dropped at its rate
+    /// Accept a state that `mayhap dedup` did not make, such as a filter of `mayhap build`: new records are wrongly dropped
+    /// at its rate
     #[arg(long, requires = "state")]
     state_any: bool,
-    /// Take another column or JSON field as the key than earlier runs with the state file
+    /// Accept a key column or JSON field that differs from that of earlier runs with the state file
     #[arg(long, requires = "state")]
     state_any_keys: bool,
-    /// Leave the state file as it is. Without --state, print the report and no record
+    /// Do not change the state file
+    ///
+    /// Without --state: print the report and no record.
     #[arg(long)]
     dry_run: bool,
-    /// What is kept of the keys takes so much memory at the most; if that is not enough, it is an error
+    /// Memory limit for the keys; exceeding it is an error
     #[arg(long, value_name = "SIZE", value_parser = numbers::size, conflicts_with_all = ["window", "state"])]
     memory: Option<u64>,
-    /// Stop when new records would be dropped more often than this [default: -p; with --state, ten times the rate that the
-    /// file was made for]
+    /// Stop if unique records would be dropped more often
+    ///
+    /// [default: the rate of -p; with --state, ten times the rate that the file was made for]
     #[arg(long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
     max_fpr: Option<f64>,
-    /// Remember the last N records only, and somewhat more: a record that came before is printed again
+    /// Remember only about the last N records
+    ///
+    /// A record that occurred before those is printed again.
     #[arg(long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
     window: Option<u64>,
-    /// The first record is a header: printed, not compared, and dropped where a later file starts with it too
+    /// The first record is a header
+    ///
+    /// It is printed and not compared, and dropped where a later file starts with it too.
     #[arg(long)]
     header: bool,
-    /// Write each line as soon as it is read, wherever it goes. So it is without this where no more input waits
+    /// Flush the output after each record. Without this, output is still flushed whenever input pauses
     #[arg(long)]
     line_buffered: bool,
-    /// Print a report to standard error at the end
+    /// Print a report to standard error
     #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "text")]
     stats: Option<StatsFormat>,
     #[command(flatten)]
@@ -382,7 +395,7 @@ fn with_state(
         && let Some(format @ (FileFormat::Foreign(_) | FileFormat::Parquet)) = shown(state, start)?
     {
         bail!(
-            "{}: a file of the format {} cannot be a state, which is asked by digests of ours; leave it to `mayhap check \
+            "{}: a file of the format {} cannot be a state, since it hashes keys differently; leave it to `mayhap check \
              -v` and `mayhap add`",
             state.display(),
             format.name()
@@ -473,7 +486,7 @@ fn must_suit(args: &Args, state: &Path, filter: &dyn AnyFilter) -> Result<KeyArg
     check_kind(state, filter, &keys)?;
     if let Some(rule) = filter.rule() {
         bail!(
-            "{}: a filter by the rules of {rule} cannot be a state, which is asked by digests of ours; leave it to \
+            "{}: a filter by the rules of {rule} cannot be a state, since it hashes keys differently; leave it to \
              `mayhap check -v` and `mayhap add`",
             state.display()
         );

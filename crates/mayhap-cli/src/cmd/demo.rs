@@ -10,12 +10,14 @@ use anyhow::{Context, Result, ensure};
 use mayhap::Hashing;
 use mayhap_eval::{ABSENT, Drawn, Keys, Stream, Texts, baselines, with_bloom, write_url};
 
+use super::calc::{DATABASE, IDS, database_bytes, ids_bytes};
 use crate::{YES, numbers, report};
 
-/// Show what a filter is worth: from a hash set to a Bloom filter, then build, check and dedup
+/// Compare a hash set with a Bloom filter, then build, check and dedup
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mayhap demo -n 20k")]
 pub(crate) struct Args {
-    /// Use so many URLs
+    /// Number of URLs
     #[arg(short = 'n', long, value_name = "N", value_parser = numbers::capacity, default_value = "2M")]
     urls: u64,
 }
@@ -46,7 +48,13 @@ fn ladder(count: u64) -> Result<()> {
     let mut rows = baselines(&drawn, Hashing::default())?;
     rows.push(with_bloom(&drawn, FPR)?);
     ensure!(rows.iter().all(|row| row.false_negatives == 0), "a URL that is in was denied");
-    let cells: Vec<Vec<String>> = rows
+    // What the demonstration does not run is computed.
+    let computed = |name: &str, bytes: u64| {
+        let per_key = report::short(bytes as f64 / count as f64);
+        let (none, not_run) = ("none".to_string(), "not run".to_string());
+        vec![name.to_string(), report::bytes(bytes), per_key, not_run.clone(), none, not_run]
+    };
+    let measured: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
             vec![
@@ -59,6 +67,15 @@ fn ladder(count: u64) -> Result<()> {
             ]
         })
         .collect();
+    // The ids before the bitmap and the filter.
+    let (sets, bits) = measured.split_at(measured.len() - 2);
+    let cells: Vec<Vec<String>> = [
+        &[computed(DATABASE, database_bytes(count, URL as u64))],
+        sets,
+        &[computed(IDS, ids_bytes(count))],
+        bits,
+    ]
+    .concat();
     report::print_table(
         &["structure", "memory", "bytes/key", "fill", "error expected", "measured"],
         &cells,

@@ -2,6 +2,7 @@
 
 mod classic;
 
+use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -10,60 +11,70 @@ use mayhap::family::Make;
 use mayhap::registry::FAMILIES;
 use mayhap::{Family, Hashing, Layout, Spec, math};
 use mayhap_eval::{
-    Absent, Baseline, Candidate, Data, HASH_FUNCTIONS, HASHED_KEYS, Impossible, NoChart, PAPERS, Paper, Runs,
-    SplitMix64, TIMED_BYTES, Task, baselines,
+    Absent, Baseline, Candidate, Data, Drawn, HASH_FUNCTIONS, HASHED_KEYS, Impossible, NoChart, PAPERS,
+    Paper, Runs, SplitMix64, TIMED_BYTES, Task, Texts, baselines,
 };
 use serde_json::{Value, json};
 
-use crate::args::Common;
+use crate::args::{Common, KeyArgs};
 use crate::cmd::build::family_name;
+use crate::input::Buffer;
 use crate::output::{is_stdout, must_take_picture, write_picture};
+use crate::suggest::unknown;
 use crate::{YES, numbers, report};
 
-/// Measure families with keys of your choice: the rate against the predicted one, times, bits per key
+/// Measure families: rate against prediction, times, bits per key
 ///
-/// Keys are drawn from a distribution, so some come twice: predictions start from the number of different ones, or from
-/// what a filter of fingerprints, layers or slices holds of them. Absent keys
-/// are drawn from the same distribution, and those that are in are dropped by an exact set.
+/// Keys are drawn from a distribution, so some occur twice: predictions use the number of distinct keys, or what a filter of
+/// fingerprints, layers or slices holds of them. Absent keys are drawn from the same distribution, without those that an
+/// exact set finds among the keys.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  mayhap eval --family all --data uniform,gaussian,exponential -n 1M -p 1%\n  mayhap eval --family bloom,blocked --data zipf:1.1,url --repeat 5\n  mayhap eval -n 1M --plot plots\n  mayhap eval --hashes -n 1M\n  mayhap eval --suite classic\n  mayhap eval --suite papers --only BLM-1,CKO-2\n\nData: uniform[:BOUND] (2^31), gaussian[:SCALE] (1e8; the mean is 8 scales), exponential[:SCALE] (1e8),\nzipf[:EXPONENT] (1; of four times as many integers as keys), sequential, uuid, url"
+    after_help = "Examples:\n  mayhap eval --family all --data uniform,gaussian,exponential -n 1M -p 1%\n  mayhap eval --family bloom,blocked --data zipf:1.1,url --repeat 5\n  mayhap eval -n 1M --plot plots\n  mayhap eval --hashes -n 1M\n  mayhap eval --suite classic\n  mayhap eval --suite papers --only BLM-1,CKO-2\n\nData: uniform[:BOUND] (2^31), gaussian[:SCALE] (1e8; the mean is 8 scales), exponential[:SCALE] (1e8),\nzipf[:EXPONENT] (1; of four times as many integers as keys), sequential, uuid, url,\nfile:PATH (records of your own, each taken once: half of them, or -n, are in; the others are the absent keys)"
 )]
 pub(crate) struct Args {
-    /// Families, by name; all of them without it
+    /// Families, separated by commas
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = family, default_value = "all", conflicts_with_all = ["suite", "hashes"])]
     family: Vec<FamilyChoice>,
-    /// Where keys come from
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = data, default_value = "uniform", conflicts_with_all = ["suite", "hashes"])]
-    data: Vec<Data>,
-    /// Number of keys [default: 1M; 10M in --suite classic]
+    /// Distributions of the keys, separated by commas; file:PATH for the records of a file
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = source, default_value = "uniform", conflicts_with_all = ["suite", "hashes"])]
+    data: Vec<Source>,
+    /// Number of keys [default: 1M; 10M in --suite classic; half of the records of a file]
     #[arg(short = 'n', long, value_name = "N", value_parser = numbers::capacity, allow_hyphen_values = true)]
     capacity: Option<u64>,
     /// False-positive rate
     #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true, default_value = "1%", conflicts_with = "suite")]
     fpr: f64,
-    /// Do everything so often, with other keys: rates are those of all together, times are medians
+    /// Number of runs with other keys
+    ///
+    /// Rates are those of all runs together, times are medians.
     #[arg(long, value_name = "TIMES", value_parser = clap::value_parser!(u64).range(1..=1000), default_value = "1", conflicts_with_all = ["suite", "hashes"])]
     repeat: u64,
-    /// Ask for so many absent keys [default: enough for 10,000 false positives, up to 10M]
+    /// Number of lookups of absent keys
+    ///
+    /// [default: enough for 10,000 false positives, up to 10M, or those that a file has]
     #[arg(long, value_name = "N", value_parser = numbers::count, allow_hyphen_values = true, conflicts_with = "suite")]
     questions: Option<u64>,
-    /// Absent keys: from the same distribution, or odd numbers where even ones are in
+    /// Absent keys: of the same distribution, or odd numbers where keys are even
     #[arg(long, value_enum, default_value = "same", conflicts_with_all = ["suite", "hashes"])]
     absent: AbsentChoice,
-    /// Every seed gives other keys, always the same
+    /// Seed of the random keys
     #[arg(long, value_name = "SEED", value_parser = numbers::seed, allow_hyphen_values = true, default_value = "1")]
     seed: u64,
-    /// Write pictures into this folder (SVG): bits against rate, rate against keys, time against keys, time against load
+    /// Write plots into DIR (SVG)
+    ///
+    /// Bits against rate, rate against keys, time against keys, time against load.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["suite", "hashes"])]
     plot: Option<PathBuf>,
     /// Replace files of --plot even if they are not SVG images
     #[arg(long, requires = "plot")]
     force: bool,
-    /// Compare hash functions instead: how fast they are, and the rate that a Bloom filter has with each
+    /// Compare hash functions instead: speed, and the rate of a Bloom filter
     #[arg(long, conflicts_with = "suite")]
     hashes: bool,
-    /// Rerun known experiments instead: those of the papers, or those that circulate about Bloom filters
+    /// Rerun known experiments instead
+    ///
+    /// Those of the papers, or the classic ones of articles about Bloom filters.
     #[arg(long, value_enum)]
     suite: Option<Suite>,
     /// Only these experiments of --suite papers, such as BLM-1,CKO-2
@@ -72,7 +83,7 @@ pub(crate) struct Args {
     /// Guava's jar, for --suite classic [default: /usr/share/java/guava.jar]
     #[arg(long, value_name = "JAR")]
     guava: Option<PathBuf>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -93,14 +104,43 @@ fn family(name: &str) -> Result<FamilyChoice, String> {
     if name == "all" { Ok(FamilyChoice::All) } else { family_name(name).map(FamilyChoice::One) }
 }
 
-fn data(text: &str) -> Result<Data, mayhap_eval::UnknownData> {
-    text.parse()
+/// Where keys come from.
+#[derive(Clone, Debug, PartialEq)]
+enum Source {
+    Drawn(Data),
+    File(PathBuf),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Drawn(data) => data.fmt(f),
+            Self::File(path) => f.pad(&format!("file:{}", path.display())),
+        }
+    }
+}
+
+fn source(text: &str) -> Result<Source, String> {
+    match text.strip_prefix("file:") {
+        Some("") => Err("behind file: there must be the name of a file, such as file:keys.txt".into()),
+        Some(path) => Ok(Source::File(path.into())),
+        None => data(text).map(Source::Drawn),
+    }
+}
+
+fn data(text: &str) -> Result<Data, String> {
+    let name = text.split(':').next().unwrap_or(text);
+    let names = Data::ALL.map(Data::name);
+    if !names.contains(&name) {
+        return Err(format!("{}; file:PATH has keys of your own", unknown("data", name, &names)));
+    }
+    text.parse().map_err(|refused: mayhap_eval::UnknownData| refused.to_string())
 }
 
 fn paper(name: &str) -> Result<&'static Paper, String> {
     PAPERS.iter().find(|paper| paper.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
         let names: Vec<&str> = PAPERS.iter().map(|paper| paper.name).collect();
-        format!("no experiment is called {name:?}; take some of {}", names.join(", "))
+        unknown("experiment", name, &names)
     })
 }
 
@@ -149,22 +189,85 @@ impl Args {
         let questions = self.questions.unwrap_or((10_000.0 / self.fpr).clamp(1e5, 1e7) as u64);
         ensure!(
             (1..=MOST).contains(&questions),
-            "{questions} questions were asked for; it must be 1 to {MOST}"
+            "{questions} questions were requested; it must be 1 to {MOST}"
         );
         Ok(questions)
     }
 }
 
+/// The keys of one experiment: how many of them, and those of a file.
+struct Sized<'a> {
+    source: &'a Source,
+    keys: u64,
+    questions: u64,
+    texts: Texts,
+}
+
+impl<'a> Sized<'a> {
+    fn new(source: &'a Source, args: &Args, common: &Common) -> Result<Self> {
+        let (keys, questions) = (args.keys(DEFAULT_KEYS)?, args.questions()?);
+        let Source::File(path) = source else {
+            return Ok(Self { source, keys, questions, texts: Texts::default() });
+        };
+        let texts = read(path, common)?;
+        let different = texts.len() as u64;
+        let keys = args.capacity.unwrap_or(different.div_ceil(2));
+        ensure!(
+            keys > 0 && keys < different,
+            "{source} has {different} different records, and {keys} of them as keys leave none to ask for; give {}",
+            if different < 2 { "a file with more of them" } else { "a smaller -n, or none for half of them" }
+        );
+        Ok(Self { source, keys, questions: questions.min(different - keys), texts })
+    }
+
+    fn draw(&self, seed: u64, absent: Absent) -> Drawn {
+        match self.source {
+            Source::Drawn(data) => data.draw(seed, self.keys, self.questions, absent),
+            Source::File(_) => Drawn::split(&self.texts, self.keys, self.questions, seed),
+        }
+    }
+
+    /// What drawing takes at the most, in bytes.
+    fn drawing_bytes(&self) -> u64 {
+        match self.source {
+            Source::Drawn(data) => data.drawing_bytes(self.keys, self.questions),
+            // The chosen texts, their ends and the order, in memory that doubles.
+            Source::File(_) => 2 * (self.texts.bytes() + 16 * self.texts.len() as u64),
+        }
+    }
+}
+
+/// The records of a file, each once.
+fn read(path: &Path, common: &Common) -> Result<Texts> {
+    let keys = KeyArgs::default();
+    let inputs = keys.inputs(&[path.to_path_buf()]);
+    let progress = common.progress("reading", &inputs);
+    let (mut chunks, mut buffer, mut texts) = (inputs.chunks(), Buffer::default(), Texts::default());
+    while let Some(chunk) = chunks.next(buffer)? {
+        progress.advance(chunk.bytes.len());
+        chunk.records().for_each(|record| texts.push(|out| out.extend_from_slice(record)));
+        ensure!(
+            texts.len() as u64 <= 2 * MOST,
+            "{}: an experiment holds all keys, and the limit is {} records; give a part of them",
+            path.display(),
+            2 * MOST
+        );
+        buffer = chunk.bytes;
+    }
+    Ok(texts.distinct())
+}
+
 /// One candidate with one kind of data.
 struct Row {
     candidate: Candidate,
-    data: Data,
+    data: Source,
+    keys: u64,
     outcome: Result<Runs, Impossible>,
 }
 
 fn families(args: &Args, common: &Common) -> Result<u8> {
-    let (keys, questions) = (args.keys(DEFAULT_KEYS)?, args.questions()?);
-    let draws_zipf = args.data.iter().any(|data| matches!(data, Data::Zipf { .. }));
+    let keys = args.keys(DEFAULT_KEYS)?;
+    let draws_zipf = args.data.iter().any(|data| matches!(data, Source::Drawn(Data::Zipf { .. })));
     ensure!(
         !draws_zipf || keys <= MOST_ZIPF,
         "-n {keys} was asked for; zipf draws from four times as many integers, which are held, and the limit is {MOST_ZIPF}"
@@ -181,36 +284,41 @@ fn families(args: &Args, common: &Common) -> Result<u8> {
         }
     }
     let with_baselines = args.family.iter().any(|choice| matches!(choice, FamilyChoice::All));
-    let candidates: Vec<Candidate> = args
-        .family
-        .iter()
-        .flat_map(|choice| match choice {
-            FamilyChoice::All => FAMILIES.to_vec(),
-            FamilyChoice::One(family) => vec![*family],
-        })
-        .flat_map(|family| Candidate::all(family, keys, args.fpr))
-        .collect();
-    let drawing = args.data.iter().map(|data| data.drawing_bytes(keys, questions)).max().unwrap_or(0);
-    let working =
-        candidates.iter().map(|candidate| working_bytes(candidate, keys, args.fpr)).max().unwrap_or(0);
-    let ladder = if with_baselines { keys.saturating_mul(LADDER_BYTES) } else { 0 };
-    must_be_granted(drawing.saturating_add(working.max(ladder)), keys)?;
+    let sized: Vec<Sized<'_>> =
+        args.data.iter().map(|data| Sized::new(data, args, common)).collect::<Result<_>>()?;
+    let candidates = |keys: u64| -> Vec<Candidate> {
+        args.family
+            .iter()
+            .flat_map(|choice| match choice {
+                FamilyChoice::All => FAMILIES.to_vec(),
+                FamilyChoice::One(family) => vec![*family],
+            })
+            .flat_map(|family| Candidate::all(family, keys, args.fpr))
+            .collect()
+    };
+    for data in &sized {
+        let working =
+            candidates(data.keys).iter().map(|candidate| working_bytes(candidate, data.keys, args.fpr)).max();
+        let ladder = if with_baselines { data.keys.saturating_mul(LADDER_BYTES) } else { 0 };
+        must_be_granted(data.drawing_bytes().saturating_add(working.unwrap_or(0).max(ladder)), data.keys)?;
+    }
     let absent = match args.absent {
         AbsentChoice::Same => Absent::Same,
         AbsentChoice::Disjoint => Absent::Disjoint,
     };
     // Inserted once, and asked for once.
-    let one = 2 * keys + questions;
-    let steps = args.data.len() as u64 * args.repeat * candidates.len() as u64;
-    let progress = common.progress_of_keys("measuring", one * steps);
+    let one = |data: &Sized<'_>| 2 * data.keys + data.questions;
+    let all = sized.iter().map(|data| one(data) * args.repeat * candidates(data.keys).len() as u64).sum();
+    let progress = common.progress_of_keys("measuring", all);
     let (mut rows, mut ladders) = (Vec::new(), Vec::new());
-    for &data in &args.data {
+    for data in &sized {
+        let (keys, candidates) = (data.keys, candidates(data.keys));
         let mut outcomes: Vec<Result<Vec<_>, Impossible>> =
             candidates.iter().map(|_| Ok(Vec::new())).collect();
         for repeat in 0..args.repeat {
             let seed = if repeat == 0 { args.seed } else { SplitMix64::at(args.seed, repeat) };
-            let drawn = data.draw(seed, keys, questions, absent);
-            let task = Task { data, keys, fpr: args.fpr, seed };
+            let drawn = data.draw(seed, absent);
+            let task = Task { keys, fpr: args.fpr, seed };
             for (&candidate, outcome) in candidates.iter().zip(&mut outcomes) {
                 if let Ok(runs) = outcome {
                     match mayhap_eval::run(candidate, &task, &drawn) {
@@ -218,27 +326,31 @@ fn families(args: &Args, common: &Common) -> Result<u8> {
                         Err(why) => *outcome = Err(why),
                     }
                 }
-                progress.advance(one as usize);
+                progress.advance(one(data) as usize);
             }
             if with_baselines && repeat == 0 {
-                ladders.push((data, drawn.distinct, baselines(&drawn, Hashing::Xxh3 { seed })?));
+                ladders.push((
+                    data.source.clone(),
+                    drawn.distinct,
+                    baselines(&drawn, Hashing::Xxh3 { seed })?,
+                ));
             }
         }
         rows.extend(candidates.iter().zip(outcomes).map(|(&candidate, outcome)| {
             let outcome = outcome.map(|runs| Runs::new(runs).expect("at least one repeat"));
-            Row { candidate, data, outcome }
+            Row { candidate, data: data.source.clone(), keys, outcome }
         }));
     }
     drop(progress);
     if args.json {
-        let runs: Vec<Value> = rows.iter().map(|row| as_json(row, args, keys)).collect();
+        let runs: Vec<Value> = rows.iter().map(|row| as_json(row, args)).collect();
         let ladders: Vec<Value> = ladders
             .iter()
-            .flat_map(|(data, distinct, rows)| rows.iter().map(|row| baseline_json(*data, *distinct, row)))
+            .flat_map(|(data, distinct, rows)| rows.iter().map(|row| baseline_json(data, *distinct, row)))
             .collect();
         report::print_json(&json!({ "runs": runs, "baselines": ladders }))?;
     } else {
-        print(args, &rows, &ladders, keys, questions)?;
+        print(args, &rows, &ladders, &sized)?;
     }
     if let Some(folder) = &args.plot {
         plots(folder, keys, args, common)?;
@@ -280,18 +392,31 @@ fn must_be_granted(bytes: u64, keys: u64) -> Result<()> {
 fn print(
     args: &Args,
     rows: &[Row],
-    ladders: &[(Data, u64, Vec<Baseline>)],
-    keys: u64,
-    questions: u64,
+    ladders: &[(Source, u64, Vec<Baseline>)],
+    sized: &[Sized<'_>],
 ) -> Result<()> {
-    writeln!(
-        report::stdout(),
-        "{} keys at {}, {} absent keys asked, seed {}\n",
-        report::grouped(keys),
-        report::rate(args.fpr),
-        report::grouped(questions),
-        args.seed
-    )?;
+    let mut lines: Vec<String> = Vec::new();
+    for data in sized {
+        let of_file = match data.source {
+            Source::Drawn(_) => String::new(),
+            Source::File(_) => {
+                format!("{}, {} different records: ", data.source, report::grouped(data.texts.len() as u64))
+            }
+        };
+        let line = format!(
+            "{of_file}{} keys at {}, {} absent keys looked up, seed {}",
+            report::grouped(data.keys),
+            report::rate(args.fpr),
+            report::grouped(data.questions),
+            args.seed
+        );
+        // What is drawn is as many keys of each kind, and needs one line.
+        if !lines.contains(&line) {
+            writeln!(report::stdout(), "{}", report::printed(&line))?;
+            lines.push(line);
+        }
+    }
+    writeln!(report::stdout())?;
     let head = [
         "family",
         "data",
@@ -322,15 +447,15 @@ fn print(
             Some(vec![
                 report::family(row.candidate.family.name, row.candidate.layout),
                 row.data.to_string(),
-                report::percent(runs.distinct() / keys as f64),
-                report::short(runs.bits_per_key()),
+                report::percent(runs.distinct() / row.keys as f64),
+                report::measured(runs.bits_per_key()),
                 if exact { "–".into() } else { format!("{:.3}x", overhead(runs, args)) },
-                if exact { "exact".into() } else { report::short(runs.fpr_predicted()) },
-                report::short(runs.fpr_measured()),
+                if exact { "exact".into() } else { report::measured(runs.fpr_predicted()) },
+                report::measured(runs.fpr_measured()),
                 if exact {
                     "–".into()
                 } else {
-                    format!("{}–{}", report::short(low), report::short(high))
+                    format!("{}–{}", report::measured(low), report::measured(high))
                 },
                 report::grouped(runs.false_negatives()),
                 nanoseconds(runs.insert_ns()),
@@ -349,7 +474,7 @@ fn print(
     }
     writeln!(
         report::stdout(),
-        "\nTimes are nanoseconds per key on one thread, hashing included; filters are asked in batches."
+        "\nTimes are nanoseconds per key on one thread, hashing included; lookups are in batches."
     )?;
     if ladders.is_empty() {
         return Ok(());
@@ -362,9 +487,9 @@ fn print(
             vec![
                 row.name.into(),
                 data.to_string(),
-                report::short(8.0 * row.bytes as f64 / *distinct as f64),
-                if row.fpr_predicted < 1e-12 { "none".into() } else { report::short(row.fpr_predicted) },
-                row.false_positives.rate().map_or("not asked".into(), report::short),
+                report::measured(8.0 * row.bytes as f64 / *distinct as f64),
+                if row.fpr_predicted < 1e-12 { "none".into() } else { report::measured(row.fpr_predicted) },
+                row.false_positives.rate().map_or("–".into(), report::measured),
                 nanoseconds(row.insert_ns),
                 nanoseconds(row.hit_ns),
                 nanoseconds(row.miss_ns),
@@ -384,8 +509,8 @@ fn overhead(runs: &Runs, args: &Args) -> f64 {
     runs.bits_per_key() / math::lower_bound_bits(1.0, args.fpr)
 }
 
-fn as_json(row: &Row, args: &Args, keys: u64) -> Value {
-    let Row { candidate: Candidate { family, layout }, data, outcome } = row;
+fn as_json(row: &Row, args: &Args) -> Value {
+    let Row { candidate: Candidate { family, layout }, data, keys, outcome } = row;
     let runs = outcome.as_ref().ok();
     let number = |value: fn(&Runs) -> f64| runs.map(value);
     json!({
@@ -415,7 +540,7 @@ fn as_json(row: &Row, args: &Args, keys: u64) -> Value {
     })
 }
 
-fn baseline_json(data: Data, distinct: u64, row: &Baseline) -> Value {
+fn baseline_json(data: &Source, distinct: u64, row: &Baseline) -> Value {
     json!({
         "name": row.name,
         "data": data.to_string(),
@@ -509,7 +634,7 @@ fn hashes(args: &Args, common: &Common) -> Result<u8> {
     }
     writeln!(
         report::stdout(),
-        "A Bloom filter of {} keys at {}, {} absent keys asked\n",
+        "A Bloom filter of {} keys at {}, {} absent keys looked up\n",
         report::grouped(keys),
         report::rate(args.fpr),
         report::grouped(questions)
@@ -525,9 +650,9 @@ fn hashes(args: &Args, common: &Common) -> Result<u8> {
                 function.bits.to_string(),
                 nanoseconds(*ns),
                 kind.name.into(),
-                report::short(run.fpr_predicted),
-                report::short(measured),
-                format!("{}–{}", report::short(low), report::short(high)),
+                report::measured(run.fpr_predicted),
+                report::measured(measured),
+                format!("{}–{}", report::measured(low), report::measured(high)),
                 verdict.into(),
             ]
         })
@@ -537,7 +662,7 @@ fn hashes(args: &Args, common: &Common) -> Result<u8> {
     writeln!(
         report::stdout(),
         "\nns: for a key of {TIMED_BYTES} bytes. Predicted: for random bits, as many as the hash has; two keys with the same hash \
-         cannot be told apart. decimal: even numbers are in, odd ones are asked for."
+         cannot be told apart. decimal: even numbers are in, odd ones are looked up."
     )?;
     Ok(YES)
 }
@@ -570,9 +695,9 @@ fn papers(args: &Args, common: &Common) -> Result<u8> {
                 finding.experiment.into(),
                 finding.what.clone(),
                 optional(finding.reported),
-                report::short(finding.expected),
-                report::short(finding.measured),
-                format!("{}–{}", report::short(finding.low), report::short(finding.high)),
+                report::measured(finding.expected),
+                report::measured(finding.measured),
+                format!("{}–{}", report::measured(finding.low), report::measured(finding.high)),
                 if finding.agrees() { String::new() } else { "DISAGREES".into() },
             ]
         })
@@ -590,5 +715,5 @@ fn papers(args: &Args, common: &Common) -> Result<u8> {
 }
 
 fn optional(value: Option<f64>) -> String {
-    value.map_or("–".into(), report::short)
+    value.map_or("–".into(), report::measured)
 }

@@ -6,62 +6,77 @@ use std::io::Write;
 
 use anyhow::{Context, Result, bail, ensure};
 use mayhap::bits::BEHIND;
-use mayhap::{Bloom, Counting, Cuckoo, Hashing, Label, Layout, Shifting, Spatial, Spec, positions};
+use mayhap::filters::bitmap::BitmapSet;
+use mayhap::{
+    Bloom, Counting, Cuckoo, Hashing, Label, Layout, Removal, Remove, Shifting, Spatial, Spec, positions,
+};
 use serde_json::{Map, Value, json};
 
 use crate::args::Common;
 use crate::drawing::{Ink, Mark, Picture};
 use crate::keys::{Kind, Selector};
+use crate::suggest::unknown;
 use crate::{YES, numbers, report};
 
-/// Draw a small filter and where each key goes, as textbooks do
+/// Draw a small filter and the positions of each key, as textbooks do
 ///
-/// It is the filter that `mayhap build` would make, with the same positions. Below the cells: + newly set, = set already,
-/// ^ raised, > stays as it is, x empty.
+/// The filter has the positions that `mayhap build` would give it. Below the cells: + newly set, = set already,
+/// ^ raised, > stays as it is, - cleared or lowered, x empty.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  mayhap explain hello world --bits 16 --probes 3 --ask mayhap\n  \
-mayhap explain hello xyz --bits 8 --at hello=1,2,3,4 --at xyz=2,3,4,5 --ask sadj --at sadj=1,3,4,5\n  \
+mayhap explain a b --bits 8 --at a=1,2,3 --at b=3,4,5 --ask c --at c=1,3,5\n  \
+mayhap explain a b --bits 16 --at a=3,5 --at b=5,10 --remove a --ask b\n  \
+mayhap explain 4 7 2 5 3 --family bitmap --bits 8\n  \
 mayhap explain ada bob --family cuckoo --ask carol\n  \
-mayhap explain --family spatial --label quiet=kitchen --label danger=furnace --ask hall")]
+mayhap explain --family spatial --label a=kitchen --label b=furnace --ask x")]
 pub(crate) struct Args {
     /// Keys to insert, one after the other
     #[arg(value_name = "KEY")]
     keys: Vec<OsString>,
-    /// Ask for this key when all are in; can be repeated
+    /// Look up this key after all inserts; repeatable
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     ask: Vec<OsString>,
-    /// The family: bloom, counting, cuckoo, shifting or spatial
+    /// Remove this key when all are in, and say which others that loses; can be repeated. A Bloom filter cannot remove: here
+    /// the bits of the key are cleared, to show why
+    #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
+    remove: Vec<OsString>,
+    /// The family: bitmap, bloom, counting, cuckoo, shifting or spatial. Keys of bitmap are integers
     #[arg(long, value_name = "NAME", default_value = "bloom")]
     family: String,
-    /// So many cells: bits of bloom, counters of counting, labels of spatial, slots of cuckoo, places of shifting
+    /// Number of cells
+    ///
+    /// Bits of bitmap and bloom, counters of counting, labels of spatial, slots of cuckoo, places of shifting.
     #[arg(long, value_name = "N", value_parser = numbers::bits, allow_hyphen_values = true, default_value = "16")]
     bits: u64,
-    /// Positions per key [default: 3, of shifting 4]
+    /// Number of probes per key [default: 3; of shifting 4]
     #[arg(long, value_name = "K", value_parser = numbers::probes, allow_hyphen_values = true)]
     probes: Option<u32>,
-    /// A key of the family bloom has these positions, as in a textbook, in place of those of its hash; can be repeated
+    /// Positions of a key, as in a textbook, for bloom and counting; repeatable
     #[arg(long, value_name = "KEY=POSITION,...", value_parser = key_and_positions)]
     at: Vec<(String, Vec<u64>)>,
-    /// A key of the family spatial and the area it goes to; can be repeated. A name that comes later outranks the ones
-    /// before. Keys without a name are areas of their own
+    /// A key with its label, for spatial; repeatable
+    ///
+    /// A later label outranks an earlier one. Keys without a label are areas of their own.
     #[arg(long, value_name = "NAME=KEY", value_parser = name_and_key, conflicts_with = "keys")]
     label: Vec<(String, String)>,
-    /// Counters of so many bits, in the family counting: 2 to 16 [default: 4]
+    /// Bits per counter, for counting: 2 to 16 [default: 4]
     #[arg(long, value_name = "BITS", value_parser = numbers::counter_bits, allow_hyphen_values = true)]
     counter_bits: Option<u32>,
-    /// How the text becomes key bytes
+    /// Key type
     #[arg(long = "as", value_name = "KIND", value_enum, default_value_t)]
     kind: Kind,
     /// Hash with this seed
     #[arg(long, value_name = "SEED", value_parser = numbers::seed, default_value = "0")]
     seed: u64,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 /// What can be drawn.
-const FAMILIES: [&str; 5] = ["bloom", "counting", "cuckoo", "shifting", "spatial"];
+const FAMILIES: [&str; 6] = ["bitmap", "bloom", "counting", "cuckoo", "shifting", "spatial"];
+/// Those whose keys can be removed, if only to show what is lost.
+const REMOVING: [&str; 4] = ["bitmap", "bloom", "counting", "cuckoo"];
 /// More cells fill no picture that anybody looks at.
 const MOST_CELLS: u64 = 4096;
 /// As many as such a filter is full of.
@@ -114,6 +129,15 @@ trait Drawn {
     fn insert(&mut self, key: &Subject, ink: Ink) -> Result<Step>;
     /// Asks for a key, of which is known whether it is in.
     fn ask(&self, key: &Subject, is_in: bool, ink: Ink) -> Result<Step>;
+    /// Removes a key, and shows what has changed.
+    fn remove(&mut self, key: &Subject, ink: Ink) -> Result<Step>;
+    fn contains(&self, key: &Subject) -> Result<bool>;
+    /// Whether a key is in as often as it was inserted.
+    fn has_copies(&self) -> bool;
+    /// What can be read from all of it: a text, and a name and a value for programs.
+    fn read(&self) -> Option<(String, &'static str, Value)> {
+        None
+    }
     /// All of it.
     fn picture(&self, ink: Ink) -> Picture;
 }
@@ -121,7 +145,9 @@ trait Drawn {
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let inserted = args.inserted()?;
     let asked: Vec<Subject> = args.ask.iter().map(|key| args.subject(key, 0)).collect::<Result<_>>()?;
-    let is_used = |key: &str| inserted.iter().chain(&asked).any(|subject| subject.text == key);
+    let removed: Vec<Subject> = args.remove.iter().map(|key| args.subject(key, 0)).collect::<Result<_>>()?;
+    let is_used =
+        |key: &str| inserted.iter().chain(&removed).chain(&asked).any(|subject| subject.text == key);
     if let Some((key, _)) = args.at.iter().find(|(key, _)| !is_used(key)) {
         bail!("--at {key}: that key is neither inserted nor asked for; add it, or leave its positions out");
     }
@@ -138,29 +164,46 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             args.bits
         );
     }
+    if args.family == "bitmap" {
+        let beyond = |key: &&Subject| integer(key) >= args.bits;
+        if let Some(key) = inserted.iter().chain(&removed).chain(&asked).find(beyond) {
+            bail!("{} is not below --bits {}; give more bits", key.text, args.bits);
+        }
+    }
     let mut filter = args.filter(common)?;
     let ink = Ink::of_stdout();
     let about = match args.at.is_empty() {
         true => filter.about(),
-        false => format!("bloom: {} bits, positions as they were given", args.bits),
+        false if args.family == "bloom" => {
+            format!("bloom: {} bits, positions as they were given", args.bits)
+        }
+        false => format!("{}: {} counters, positions as they were given", args.family, args.bits),
     };
     // All of it is made before any of it is shown: after an error there is nothing to see.
     let (mut steps, mut held) = (Vec::new(), Vec::new());
     for key in &inserted {
         let step = filter.insert(key, ink).with_context(|| key.text.clone())?;
         if !step.facts.contains_key("refused") {
-            held.push(&key.bytes);
+            held.push(key);
         }
         steps.push(step);
     }
-    let ask =
-        |key: &Subject| filter.ask(key, held.contains(&&key.bytes), ink).with_context(|| key.text.clone());
+    let removals: Vec<Step> = removed
+        .iter()
+        .map(|key| removal(&mut *filter, key, &mut held, ink).with_context(|| key.text.clone()))
+        .collect::<Result<_>>()?;
+    let is_in = |key: &Subject| held.iter().any(|held| held.bytes == key.bytes);
+    let ask = |key: &Subject| filter.ask(key, is_in(key), ink).with_context(|| key.text.clone());
     let answers: Vec<Step> = asked.iter().map(ask).collect::<Result<_>>()?;
     if args.json {
         let mut value = filter.facts();
         value["family"] = args.family.as_str().into();
         value["seed"] = format!("{:016x}", args.seed).into();
         value["inserted"] = listed(&inserted, steps);
+        value["removed"] = listed(&removed, removals);
+        if let Some((_, name, read)) = filter.read() {
+            value[name] = read;
+        }
         value["asked"] = listed(&asked, answers);
         report::print_json(&value)?;
         return Ok(YES);
@@ -170,15 +213,51 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     for (key, step) in inserted.iter().zip(&steps) {
         show(&mut out, &key.text, step)?;
     }
+    for (key, step) in removed.iter().zip(&removals) {
+        show(&mut out, &format!("{} removed", key.text), step)?;
+    }
+    if let Some((text, _, _)) = filter.read() {
+        writeln!(out, "\n{text}")?;
+    }
     let picture = filter.picture(ink);
     if picture.is_long() {
-        writeln!(out, "\nall of it, with {} keys", held.len())?;
+        writeln!(out, "\nall of it, with {}", report::counted(held.len() as u64, "key"))?;
         picture.whole().iter().try_for_each(|line| writeln!(out, "  {line}"))?;
     }
     for (key, answer) in asked.iter().zip(&answers) {
         show(&mut out, &format!("{}?", key.text), answer)?;
     }
     Ok(YES)
+}
+
+/// Removes a key, and says which of those that are in are denied from now on.
+fn removal<'a>(filter: &mut dyn Drawn, key: &Subject, held: &mut Vec<&'a Subject>, ink: Ink) -> Result<Step> {
+    let was_in = |held: &[&'a Subject]| {
+        held.iter().map(|&key| Ok((key, filter.contains(key)?))).collect::<Result<Vec<_>>>()
+    };
+    let before = was_in(held)?;
+    let mut step = filter.remove(key, ink)?;
+    match held.iter().position(|other| other.bytes == key.bytes) {
+        _ if step.facts["removed"] != true => {}
+        Some(index) if filter.has_copies() => _ = held.remove(index),
+        _ => held.retain(|other| other.bytes != key.bytes),
+    }
+    let mut lost: Vec<&str> = Vec::new();
+    for (other, was_in) in before {
+        let is_lost = was_in
+            && held.iter().any(|held| held.bytes == other.bytes)
+            && !filter.contains(other)?
+            && !lost.contains(&other.text.as_str());
+        if is_lost {
+            lost.push(&other.text);
+        }
+    }
+    if !lost.is_empty() {
+        let verb = if lost.len() == 1 { "was inserted and is" } else { "were inserted and are" };
+        step.outcome.push_str(&format!("\n  lost: {}, which {verb} denied from now on", lost.join(", ")));
+    }
+    step.facts.insert("lost".into(), json!(lost));
+    Ok(step)
 }
 
 fn listed(subjects: &[Subject], steps: Vec<Step>) -> Value {
@@ -237,7 +316,9 @@ impl Args {
             Ok(text) if !text.chars().any(char::is_control) => text.to_string(),
             _ => record.escape_ascii().to_string(),
         };
-        let selector = Selector { kind: self.kind, ..Selector::default() };
+        // Nothing else has a place in a bitmap.
+        let kind = if self.family == "bitmap" { Kind::U64 } else { self.kind };
+        let selector = Selector { kind, ..Selector::default() };
         let mut scratch = Vec::new();
         let bytes = selector.key(record, &mut scratch).with_context(|| text.clone())?.to_vec();
         let given = self.at.iter().find(|(key, _)| *key == text).map(|(_, positions)| positions.clone());
@@ -253,8 +334,14 @@ impl Args {
              draws a filter of any size"
         );
         ensure!(
-            self.at.is_empty() || family == "bloom",
-            "--at is for --family bloom; keys of the family {family} have the positions of their hash"
+            self.at.is_empty() || family == "bloom" || family == "counting",
+            "--at is for --family bloom and counting; keys of the family {family} have their own positions"
+        );
+        let removes = REMOVING.contains(&family.as_str()) || !FAMILIES.contains(&family.as_str());
+        ensure!(
+            self.remove.is_empty() || removes,
+            "--remove is for --family {}; keys of the family {family} cannot be removed",
+            REMOVING.join(", ")
         );
         ensure!(
             self.counter_bits.is_none() || family == "counting",
@@ -265,11 +352,24 @@ impl Args {
         let spec = |cell_bits: u64| {
             Spec::new().with_bits(cells * cell_bits).with_probes(probes).with_hashing(hashing)
         };
+        let say_without_probes = |why: &str| {
+            if let Some(asked) = self.probes {
+                common.say(format_args!("--probes {asked} means nothing to {family}: {why}"));
+            }
+        };
         Ok(match family.as_str() {
+            "bitmap" => {
+                say_without_probes("every integer has one bit");
+                Box::new(Array(BitmapSet::from_spec(&Spec::new().with_capacity(cells))?))
+            }
             "bloom" => Box::new(Array(Bloom::from_spec(&spec(1))?)),
             "counting" => {
                 let bits = self.counter_bits.unwrap_or(4);
-                Box::new(Array(Counting::from_spec(&spec(bits.into()).with_counter_bits(bits))?))
+                let counting = Counting::from_spec(&spec(bits.into()).with_counter_bits(bits))?;
+                match self.at.is_empty() {
+                    true => Box::new(Array(counting)),
+                    false => Box::new(Array(Textbook { counters: vec![0; cells as usize], counting })),
+                }
             }
             "spatial" => {
                 let names = self.areas();
@@ -291,17 +391,13 @@ impl Args {
                 Box::new(Array(Shifting::from_spec(&spec)?))
             }
             "cuckoo" => {
-                if let Some(asked) = self.probes {
-                    common.say(format_args!(
-                        "--probes {asked} means nothing to cuckoo: every key has two buckets of four slots"
-                    ));
-                }
+                say_without_probes("every key has two buckets of four slots");
                 Box::new(Cuckoo::with_slots(cells, FINGERPRINT_BITS, Layout::Fastest)?.rehashed(hashing))
             }
             _ if mayhap::family(family).is_some() => {
                 bail!("the family {family} cannot be drawn; those that can are {}", FAMILIES.join(", "))
             }
-            _ => bail!("no family is called {family:?}; those that can be drawn are {}", FAMILIES.join(", ")),
+            _ => bail!("{}", unknown("family that can be drawn", family, &FAMILIES)),
         })
     }
 }
@@ -323,7 +419,16 @@ trait Cells {
         format!("at {}", list(positions))
     }
     fn put(&mut self, key: &Subject) -> Result<()>;
+    fn take(&mut self, _key: &Subject) -> Result<Removal> {
+        bail!("it cannot be removed")
+    }
     fn contains(&self, key: &Subject) -> Result<bool>;
+    /// Whether a key is in as often as it was inserted.
+    const HAS_COPIES: bool = false;
+    /// What can be read from all cells.
+    fn read(&self) -> Option<(String, &'static str, Value)> {
+        None
+    }
     /// What a cell has gone through, and how that is called.
     fn change(&self, key: &Subject, before: u64, after: u64) -> (Mark, String);
     /// What the answer says beyond *perhaps*: a word for people, a name and a value for programs.
@@ -339,19 +444,10 @@ fn list(numbers: &[u64]) -> String {
 /// A filter of cells.
 struct Array<F>(F);
 
-impl<F: Cells> Drawn for Array<F> {
-    fn about(&self) -> String {
-        self.0.about()
-    }
-
-    fn facts(&self) -> Value {
-        self.0.facts()
-    }
-
-    fn insert(&mut self, key: &Subject, ink: Ink) -> Result<Step> {
-        let (positions, before) = (self.0.positions(key), self.0.cells());
-        self.0.put(key)?;
-        let after = self.0.cells();
+impl<F: Cells> Array<F> {
+    /// What has become of the cells of a key that was inserted or removed.
+    fn changed(&self, key: &Subject, before: &[u64], ink: Ink) -> Step {
+        let (positions, after) = (self.0.positions(key), self.0.cells());
         let mut marks = BTreeMap::new();
         // By what they have gone through, in the order of the positions.
         let mut changes: Vec<(String, Vec<u64>)> = Vec::new();
@@ -377,12 +473,28 @@ impl<F: Cells> Drawn for Array<F> {
             texts.push(format!("met again: {}", list(&twice)));
         }
         let facts = json!({ "positions": positions, "new": new, "cells": after });
-        Ok(Step {
+        Step {
             place: self.0.place(&positions),
             picture: picture(&after, &marks, ink),
             outcome: texts.join("; "),
             facts: object(facts),
-        })
+        }
+    }
+}
+
+impl<F: Cells> Drawn for Array<F> {
+    fn about(&self) -> String {
+        self.0.about()
+    }
+
+    fn facts(&self) -> Value {
+        self.0.facts()
+    }
+
+    fn insert(&mut self, key: &Subject, ink: Ink) -> Result<Step> {
+        let before = self.0.cells();
+        self.0.put(key)?;
+        Ok(self.changed(key, &before, ink))
     }
 
     fn ask(&self, key: &Subject, is_in: bool, ink: Ink) -> Result<Step> {
@@ -418,6 +530,35 @@ impl<F: Cells> Drawn for Array<F> {
         })
     }
 
+    fn remove(&mut self, key: &Subject, ink: Ink) -> Result<Step> {
+        let before = self.0.cells();
+        let removal = self.0.take(key)?;
+        let mut step = match removal {
+            Removal::Absent => {
+                // Where an answer would have been no.
+                let mut step = Drawn::ask(self, key, false, ink)?;
+                step.outcome = "it is not in, and nothing changes".into();
+                step.facts = object(json!({ "positions": self.0.positions(key), "cells": before }));
+                step
+            }
+            Removal::Removed | Removal::Stuck => self.changed(key, &before, ink),
+        };
+        step.facts.insert("removed".into(), removal.is_removed().into());
+        Ok(step)
+    }
+
+    fn contains(&self, key: &Subject) -> Result<bool> {
+        self.0.contains(key)
+    }
+
+    fn has_copies(&self) -> bool {
+        F::HAS_COPIES
+    }
+
+    fn read(&self) -> Option<(String, &'static str, Value)> {
+        self.0.read()
+    }
+
     fn picture(&self, ink: Ink) -> Picture {
         picture(&self.0.cells(), &BTreeMap::new(), ink)
     }
@@ -433,7 +574,8 @@ fn verdict(perhaps: bool, is_in: bool, why: &str) -> String {
     match (perhaps, is_in) {
         (true, true) => " (it is one of the keys)".into(),
         (true, false) => format!("\n  a false positive: not one of the keys, yet {why}"),
-        (false, _) => String::new(),
+        (false, true) => "\n  a false negative: it is one of the keys, and is denied".into(),
+        (false, false) => String::new(),
     }
 }
 
@@ -442,6 +584,7 @@ fn answer(perhaps: bool, is_in: bool) -> Map<String, Value> {
         "answer": if perhaps { "perhaps" } else { "no" },
         "is_in": is_in,
         "false_positive": perhaps && !is_in,
+        "false_negative": !perhaps && is_in,
     }))
 }
 
@@ -492,6 +635,22 @@ impl Cells for Bloom {
         Ok(())
     }
 
+    /// What nobody should do with a filter that others share: it clears the bits.
+    fn take(&mut self, key: &Subject) -> Result<Removal> {
+        if !Cells::contains(self, key)? {
+            return Ok(Removal::Absent);
+        }
+        let (cleared, bits) = (Cells::positions(self, key), Cells::cells(self));
+        let rest: Vec<u64> = (0..)
+            .zip(bits)
+            .filter(|(position, bit)| *bit == 1 && !cleared.contains(position))
+            .map(|(position, _)| position)
+            .collect();
+        self.clear();
+        self.insert_positions(&rest)?;
+        Ok(Removal::Removed)
+    }
+
     fn contains(&self, key: &Subject) -> Result<bool> {
         match &key.given {
             Some(positions) => Ok(self.contains_positions(positions)?),
@@ -499,14 +658,15 @@ impl Cells for Bloom {
         }
     }
 
-    fn change(&self, _: &Subject, before: u64, _: u64) -> (Mark, String) {
-        set_or_not(before)
+    fn change(&self, _: &Subject, before: u64, after: u64) -> (Mark, String) {
+        set_or_cleared(before, after)
     }
 }
 
-fn set_or_not(before: u64) -> (Mark, String) {
-    match before {
-        0 => (Mark::New, "newly set".into()),
+fn set_or_cleared(before: u64, after: u64) -> (Mark, String) {
+    match (before, after) {
+        (_, 0) => (Mark::Lowered, "cleared".into()),
+        (0, _) => (Mark::New, "newly set".into()),
         _ => (Mark::Same, "set already".into()),
     }
 }
@@ -538,9 +698,15 @@ impl Cells for Counting {
         positions(self.hashing().digest_of(&key.bytes), self.probes(), self.cells()).collect()
     }
 
+    const HAS_COPIES: bool = true;
+
     fn put(&mut self, key: &Subject) -> Result<()> {
         self.insert(&key.bytes);
         Ok(())
+    }
+
+    fn take(&mut self, key: &Subject) -> Result<Removal> {
+        Ok(self.remove(&key.bytes))
     }
 
     fn contains(&self, key: &Subject) -> Result<bool> {
@@ -548,18 +714,164 @@ impl Cells for Counting {
     }
 
     fn change(&self, _: &Subject, before: u64, after: u64) -> (Mark, String) {
-        match before {
-            0 => (Mark::New, "newly above 0".into()),
-            _ if before == after => (Mark::Stays, format!("at the top of {after}, where it stays")),
-            _ => (Mark::Raised, "raised".into()),
-        }
+        raised_or_lowered(before, after)
     }
 
     fn told(&self, key: &Subject) -> Option<(String, &'static str, Value)> {
-        let count = self.count(&key.bytes);
-        let times = if count == 1 { "once".into() } else { format!("{count} times") };
-        Some((format!("{times} at most, by its lowest counter"), "count", count.into()))
+        Some(counted(self.count(&key.bytes)))
     }
+}
+
+fn raised_or_lowered(before: u64, after: u64) -> (Mark, String) {
+    match (before, after) {
+        (0, _) => (Mark::New, "newly above 0".into()),
+        (_, 0) => (Mark::Lowered, "lowered to 0".into()),
+        _ if before == after => (Mark::Stays, format!("at the top of {after}, where it stays")),
+        _ if before > after => (Mark::Lowered, "lowered".into()),
+        _ => (Mark::Raised, "raised".into()),
+    }
+}
+
+fn counted(count: u64) -> (String, &'static str, Value) {
+    let times = if count == 1 { "once".into() } else { format!("{count} times") };
+    (format!("{times} at most, by its lowest counter"), "count", count.into())
+}
+
+/// A counting filter, some of whose keys have the positions of a textbook.
+struct Textbook {
+    counters: Vec<u64>,
+    /// It stays empty: it knows where keys go that have no such positions, and how far a counter counts.
+    counting: Counting,
+}
+
+impl Textbook {
+    /// The counters of a key, each once.
+    fn distinct(&self, key: &Subject) -> Vec<usize> {
+        let mut positions: Vec<usize> =
+            self.positions(key).into_iter().map(|position| position as usize).collect();
+        positions.sort_unstable();
+        positions.dedup();
+        positions
+    }
+
+    fn top(&self) -> u64 {
+        (1 << self.counting.counter_bits()) - 1
+    }
+
+    fn count(&self, key: &Subject) -> u64 {
+        self.distinct(key).into_iter().map(|position| self.counters[position]).min().unwrap_or(0)
+    }
+}
+
+impl Cells for Textbook {
+    const CELL: &str = Counting::CELL;
+    const FILLED: &str = Counting::FILLED;
+    const ALL_FILLED: &str = Counting::ALL_FILLED;
+    const HAS_COPIES: bool = true;
+
+    fn about(&self) -> String {
+        Cells::about(&self.counting)
+    }
+
+    fn facts(&self) -> Value {
+        Cells::facts(&self.counting)
+    }
+
+    fn cells(&self) -> Vec<u64> {
+        self.counters.clone()
+    }
+
+    fn positions(&self, key: &Subject) -> Vec<u64> {
+        key.given.clone().unwrap_or_else(|| Cells::positions(&self.counting, key))
+    }
+
+    fn put(&mut self, key: &Subject) -> Result<()> {
+        let top = self.top();
+        for position in self.distinct(key) {
+            let counter = &mut self.counters[position];
+            *counter = top.min(*counter + 1);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, key: &Subject) -> Result<Removal> {
+        let (top, count) = (self.top(), self.count(key));
+        if count == 0 {
+            return Ok(Removal::Absent);
+        }
+        for position in self.distinct(key) {
+            let counter = &mut self.counters[position];
+            // One at its top may have counted more than it shows.
+            *counter -= u64::from(*counter < top);
+        }
+        Ok(if count == top { Removal::Stuck } else { Removal::Removed })
+    }
+
+    fn contains(&self, key: &Subject) -> Result<bool> {
+        Ok(self.count(key) > 0)
+    }
+
+    fn change(&self, _: &Subject, before: u64, after: u64) -> (Mark, String) {
+        raised_or_lowered(before, after)
+    }
+
+    fn told(&self, key: &Subject) -> Option<(String, &'static str, Value)> {
+        Some(counted(self.count(key)))
+    }
+}
+
+impl Cells for BitmapSet {
+    const CELL: &str = "bit";
+    const FILLED: &str = "set";
+    const ALL_FILLED: &str = "its bit is set";
+
+    fn about(&self) -> String {
+        let bits = self.bitmap().universe();
+        format!(
+            "bitmap: {bits} bits, one for each integer below {bits} (mayhap build --family bitmap --as u64 -n {bits})"
+        )
+    }
+
+    fn facts(&self) -> Value {
+        let probes: Option<u32> = None;
+        json!({ "bits": self.bitmap().universe(), "probes": probes })
+    }
+
+    fn cells(&self) -> Vec<u64> {
+        (0..self.bitmap().universe()).map(|integer| self.bitmap().contains(integer).into()).collect()
+    }
+
+    fn positions(&self, key: &Subject) -> Vec<u64> {
+        vec![integer(key)]
+    }
+
+    fn put(&mut self, key: &Subject) -> Result<()> {
+        self.insert_integer(integer(key))?;
+        Ok(())
+    }
+
+    fn take(&mut self, key: &Subject) -> Result<Removal> {
+        Ok(self.remove_digest(Hashing::Integer.digest(&key.bytes)))
+    }
+
+    fn contains(&self, key: &Subject) -> Result<bool> {
+        Ok(self.bitmap().contains(integer(key)))
+    }
+
+    fn change(&self, _: &Subject, before: u64, after: u64) -> (Mark, String) {
+        set_or_cleared(before, after)
+    }
+
+    fn read(&self) -> Option<(String, &'static str, Value)> {
+        let integers: Vec<u64> =
+            (0..self.bitmap().universe()).filter(|&integer| self.bitmap().contains(integer)).collect();
+        Some((format!("from left to right, which is sorted: {}", list(&integers)), "sorted", json!(integers)))
+    }
+}
+
+/// The integer that a key of a bitmap is.
+fn integer(key: &Subject) -> u64 {
+    key.bytes.as_slice().try_into().map_or(u64::MAX, u64::from_le_bytes)
 }
 
 impl Cells for Shifting {
@@ -601,8 +913,8 @@ impl Cells for Shifting {
         Ok(self.contains(&key.bytes))
     }
 
-    fn change(&self, _: &Subject, before: u64, _: u64) -> (Mark, String) {
-        set_or_not(before)
+    fn change(&self, _: &Subject, before: u64, after: u64) -> (Mark, String) {
+        set_or_cleared(before, after)
     }
 }
 
@@ -808,6 +1120,39 @@ impl Drawn for Cuckoo {
             outcome,
             facts,
         })
+    }
+
+    fn remove(&mut self, key: &Subject, ink: Ink) -> Result<Step> {
+        let ((fingerprint, buckets), before) = (self.place(&key.bytes), table(self));
+        let removal = Cuckoo::remove(self, &key.bytes);
+        let after = table(self);
+        let left =
+            (0..).zip(before.iter().zip(&after)).find(|(_, (was, is))| was != is).map(|(index, _)| index);
+        let mut notes = notes_of(buckets);
+        let outcome = match left {
+            Some(bucket) => {
+                notes.insert(bucket, (Mark::Lowered, format!("{fingerprint:02x} leaves")));
+                format!("{fingerprint:02x} leaves bucket {bucket}")
+            }
+            None => "it is not in, and nothing changes".into(),
+        };
+        let facts = json!({
+            "fingerprint": fingerprint, "buckets": buckets, "bucket": left, "removed": removal.is_removed(), "table": after,
+        });
+        Ok(Step {
+            place: looked_up(fingerprint, buckets),
+            picture: picture_of(self, &notes, ink),
+            outcome,
+            facts: object(facts),
+        })
+    }
+
+    fn contains(&self, key: &Subject) -> Result<bool> {
+        Ok(Cuckoo::contains(self, &key.bytes))
+    }
+
+    fn has_copies(&self) -> bool {
+        true
     }
 
     fn picture(&self, ink: Ink) -> Picture {

@@ -14,26 +14,26 @@ use crate::output::Target;
 use crate::same_file::must_not_be_output;
 use crate::{YES, numbers, report};
 
-/// Shrink a filter file that was made too large to the wanted false-positive rate
+/// Shrink a filter file that is larger than needed to a false-positive rate
 ///
-/// The keys are not needed. A filter folds by the divisors of its bits, so one that may have to shrink is
-/// best built with --foldable. The smallest fold that keeps the rate is taken.
+/// The keys are not needed. A filter is folded by a divisor of its number of bits, so build one that may have to shrink
+/// with --foldable. The smallest result that keeps the rate is written.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  mayhap build -n 100M --foldable -o seen.mayhap today.txt\n  \
+#[command(after_help = "Examples:\n  mayhap build -n 100M --foldable -o seen.mayhap urls.txt\n  \
 mayhap fold -p 1% -o small.mayhap seen.mayhap")]
 pub(crate) struct Args {
-    /// The false-positive rate that the result may have
+    /// False-positive rate of the result, at most
     #[arg(short = 'p', long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
     fpr: f64,
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace the output even if it is a file that is not a filter. A key file is never replaced
+    /// Replace the output even if it is not a filter. Key files are never replaced
     #[arg(long)]
     force: bool,
     /// The filter file
     filter: PathBuf,
-    /// Print the result as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
 fn explain(error: FoldError) -> String {
     match error {
         FoldError::TooFull { asked, now } => format!(
-            "its false-positive rate is {} already, asked was {}; nothing was written",
+            "its false-positive rate is already {}, requested was {}; nothing was written",
             report::rate(now),
             report::rate(asked),
         ),

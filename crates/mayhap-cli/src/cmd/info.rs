@@ -8,7 +8,7 @@ use mayhap::family::{AreaReport, AreasReport, CounterReport, LayerReport};
 use mayhap::key_rules::{Cut, JsonKeys};
 use mayhap::math::AreaRates;
 use mayhap::wire::{Header, Summing};
-use mayhap::{AnyFilter, CountingRule, Doublings, KeyRules, Layout};
+use mayhap::{AnyFilter, Associate, CountingRule, Doublings, KeyRules, Layout};
 use mayhap_store::{Access, Check, Checked, open_checked, open_sealed};
 use serde_json::{Value, json};
 
@@ -22,23 +22,27 @@ use crate::{YES, report};
 
 /// Show a filter file's family, size, fill and rates
 ///
-/// Reads the header only, however large the file is, and the bits of a `blocked` filter of at most 1 MiB; of another
-/// program's file all of it.
+/// Reads only the header, however large the file is, and the bits of a `blocked` filter of at most 1 MiB. The file of
+/// another program is read as a whole.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mayhap info urls.mayhap\n  mayhap info --verify urls.mayhap\n  \
+mayhap info urls.mayhap --heatmap fill.svg\n  mayhap info urls.mayhap --json")]
 pub(crate) struct Args {
     /// The filter file
     filter: PathBuf,
-    /// Read the whole file and compare its checksum
+    /// Read the whole file and verify its checksum
     #[arg(long)]
     verify: bool,
-    /// Draw the share of set bits in each part of the filter, from its start to its end, into this file (SVG); - is standard
-    /// output, where the report is then left out, and --json goes to standard error
+    /// Draw the fill of each part of the filter into FILE (SVG)
+    ///
+    /// The share of set bits, from the start of the filter to its end. With - the picture goes to standard output, without
+    /// a report, and --json to standard error.
     #[arg(long, value_name = "FILE")]
     heatmap: Option<PathBuf>,
-    /// Replace the file of --heatmap even if it is not an SVG image. The filter and a key file are never replaced
+    /// Replace the file of --heatmap even if it is not an SVG image. The filter and key files are never replaced
     #[arg(long, requires = "heatmap")]
     force: bool,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -73,6 +77,10 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     let (counters, slots, areas) = (filter.counters(), filter.slots(), filter.area_report());
     let (layers, window, doublings) = (filter.layers(), filter.window(), filter.doublings());
     let exceptions = filter.exceptions().map_or(0, |exceptions| exceptions.keys);
+    let sets = filter
+        .as_associate()
+        .map(Associate::set_names)
+        .filter(|names| names.iter().any(|name| !name.is_empty()));
     let hashing = filter.hashing();
     let key_id = opened.key_id.map(|id| format!("{id:016x}"));
     let per_key = report.estimated_len.filter(|&len| len >= 1.0).map(|len| report.bits as f64 / len);
@@ -125,6 +133,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             "checksum": report::checked(checked),
         });
         // Set apart: the macro has a limit.
+        value["capacity_guessed"] = filter.guesses_capacity().into();
+        value["sets"] = sets.map(|names| names.to_vec()).into();
         value["fpr_interval"] = json!(report.fpr_interval);
         value["keyed"] = key_id.is_some().into();
         value["key_id"] = key_id.into();
@@ -161,6 +171,8 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         (_, Some(seed)) => format!("{}, seed {seed}", hashing.name()),
         (_, None) => hashing.name().to_string(),
     };
+    // What the file does not say is what it would be at the best rate for its probes.
+    let guess = if filter.guesses_capacity() { "; a guess, the file does not say it" } else { "" };
     let mut pairs = vec![("family", format!("{} ({})", filter.family().name, filter.family().summary))];
     if let Some(layout) = filter.layout() {
         pairs.push(("layout", layout.name().to_string()));
@@ -169,13 +181,11 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         filter.rule().map(|rule| ("rule", format!("{rule}: hashed and probed as that program does"))),
     );
     pairs.extend([
-        ("capacity", format!("{} keys", report::grouped(report.capacity))),
+        ("capacity", format!("{}{guess}", report::counted(report.capacity, "key"))),
         ("inserted", report.inserted.map_or_else(unknown, report::grouped)),
         (
             "estimated",
-            report
-                .estimated_len
-                .map_or_else(unknown, |len| format!("{} keys", report::grouped(len.round() as u64))),
+            report.estimated_len.map_or_else(unknown, |len| report::counted(len.round() as u64, "key")),
         ),
         (
             "size",
@@ -195,6 +205,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             pairs.push(("counting rule", format!("{}{merged}", rule.name())));
         }
     }
+    pairs.extend(sets.map(|names| ("sets", names.join(", "))));
     if let Some(areas) = &areas {
         pairs.push(("areas", format!("{}, labels of {} bits", areas.areas.len(), areas.label_bits)));
         pairs.push(("emptiness", report::percent(areas.emptiness)));
@@ -239,7 +250,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         let size = report::bytes(16 * exceptions);
         pairs.push((
             "exceptions",
-            format!("{} keys, {size}, answered no exactly", report::grouped(exceptions)),
+            format!("{}, {size}, answered no exactly", report::counted(exceptions, "key")),
         ));
     }
     if let Some(rules) = filter.key_rules() {
@@ -252,7 +263,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         }
     }
     pairs.extend([
-        ("rate asked", report::rate(report.fpr_asked)),
+        ("requested", format!("{}{guess}", report::rate(report.fpr_asked))),
         ("rate now", report::rate_now(&report)),
         ("at capacity", report::rate_at_capacity(&report)),
         ("guarantee", report.guarantee.text().to_string()),
@@ -261,7 +272,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         ("checksum", explain(checked).to_string()),
     ]);
     if report.over_capacity() {
-        pairs.push(("warning", "over capacity: the rate is above the one asked for".to_string()));
+        pairs.push(("warning", "over capacity: the rate is above the requested one".to_string()));
     }
     report::print_pairs(&pairs)?;
     if let Some(areas) = &areas {
@@ -368,13 +379,13 @@ fn describe(counters: &CounterReport) -> String {
 
 fn describe_layer(layer: &LayerReport) -> String {
     format!(
-        "{} of {} keys, {}, {} probes, fill {}, rate now {}",
+        "{} of {}, {}, {}, fill {}, rate now {}",
         report::grouped(layer.keys),
-        report::grouped(layer.capacity),
+        report::counted(layer.capacity, "key"),
         report::bytes(layer.bits.div_ceil(8)),
-        layer.probes,
+        report::counted(layer.probes.into(), "probe"),
         report::percent(layer.fill),
-        report::short(layer.fpr_now),
+        report::rate(layer.fpr_now),
     )
 }
 

@@ -3,14 +3,13 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use clap::CommandFactory;
 
-use crate::YES;
-use crate::args::Cli;
 use crate::output::is_stdout;
+use crate::{YES, help};
 
 /// Write manual pages to a folder
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mkdir -p man1 && mayhap man man1")]
 pub(crate) struct Args {
     /// The folder; it must exist
     folder: PathBuf,
@@ -21,7 +20,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         !is_stdout(&args.folder),
         "-: there are several pages, which do not fit on standard output; name a folder"
     );
-    clap_mangen::generate_to(Cli::command(), &args.folder)
+    clap_mangen::generate_to(help::command(), &args.folder)
         .with_context(|| format!("{}: cannot write manual pages", args.folder.display()))?;
     Ok(YES)
 }

@@ -18,32 +18,36 @@ use crate::{YES, numbers, report};
 
 /// Merge filter files into one that holds the keys of all
 ///
-/// They must agree in family and hash, and for --intersect in size; a difference is named. For a union,
-/// different sizes are brought together where the family allows, at a higher false-positive rate.
+/// The filters must have the same family and hash, and for --intersect the same size. A union brings different sizes
+/// together where the family allows it, at a higher false-positive rate.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mayhap build -n 10k -o a.mayhap urls.txt\n  \
+mayhap build -n 10k -o b.mayhap more.txt\n  mayhap merge -o all.mayhap a.mayhap b.mayhap\n  \
+mayhap merge --intersect -o both.mayhap a.mayhap b.mayhap\n  \
+mayhap merge --max-fpr 2% -o all.mayhap a.mayhap b.mayhap")]
 pub(crate) struct Args {
     /// The file to write; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace the output even if it is a file that is not a filter. A key file is never replaced
+    /// Replace the output even if it is not a filter. Key files are never replaced
     #[arg(long)]
     force: bool,
     /// The filter files
     #[arg(required = true, num_args = 1..)]
     filters: Vec<PathBuf>,
-    /// Keep only the keys that are in all of them
+    /// Keep only keys that are in all filters
     ///
     /// The result has two false-positive rates: one for keys that are in none of the filters, and a higher one for keys that are
     /// in some of them. A key of one filter alone is admitted as often as the other filter admits an absent key.
     #[arg(long, conflicts_with = "minus")]
     intersect: bool,
-    /// Keep only the keys of the first that are in none of the others
+    /// Keep only keys of the first filter that are in none of the others
     #[arg(long)]
     minus: bool,
     /// Write nothing if the result's false-positive rate is above this
     #[arg(long, value_name = "RATE", value_parser = numbers::rate, allow_hyphen_values = true)]
     max_fpr: Option<f64>,
-    /// Print the result as JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -161,11 +165,11 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         print_beside(&args.output, &value)?;
     } else {
         let about = if mixed { "at most about" } else { "about" };
-        let keys = keys.map_or("an unknown number of".into(), |len| {
-            format!("{about} {}", report::grouped(len.round() as u64))
+        let keys = keys.map_or("an unknown number of keys".into(), |len| {
+            format!("{about} {}", report::counted(len.round() as u64, "key"))
         });
         common.say(format_args!(
-            "{}: {keys} keys, false-positive rate now {}",
+            "{}: {keys}, false-positive rate now {}",
             args.output.display(),
             report::rate_now(&report),
         ));
@@ -179,7 +183,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
             warn_if_over_capacity(common, &report);
         } else if report.fpr_now > report.fpr_asked {
             common.say(format_args!(
-                "warning: its false-positive rate is now {}, asked was {}",
+                "warning: its false-positive rate is now {}, requested was {}",
                 report::rate(report.fpr_now),
                 report::rate(report.fpr_asked),
             ));
@@ -196,6 +200,7 @@ fn size(filter: &dyn AnyFilter) -> (u64, Option<u32>) {
 
 fn describe_size(filter: &dyn AnyFilter) -> String {
     let (bits, probes) = size(filter);
-    let probes = probes.map_or(String::new(), |probes| format!(", {probes} probes"));
+    let probes =
+        probes.map_or(String::new(), |probes| format!(", {}", report::counted(probes.into(), "probe")));
     format!("{} bits{probes}", report::grouped(bits))
 }

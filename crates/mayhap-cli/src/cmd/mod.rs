@@ -14,6 +14,7 @@ pub(crate) mod eval;
 pub(crate) mod explain;
 pub(crate) mod families;
 pub(crate) mod fold;
+pub(crate) mod hash;
 pub(crate) mod info;
 pub(crate) mod label;
 pub(crate) mod man;

@@ -13,10 +13,12 @@ use crate::{NO, YES, report};
 
 /// Remove keys from a filter file
 ///
-/// Exit status 1 if some were not in, or cannot be removed because their counters are saturated: how often such a key is in is
-/// not known any more, so it stays. Remove only what was added: a filter that is no exact set may otherwise lose another
-/// key, with about its false-positive rate. A key that was added several times is removed one time for each record.
+/// Exit status 1 if some keys were not in, or cannot be removed because their counters are saturated. Remove only keys that
+/// were added: otherwise a filter loses another key, with about its false-positive rate (exact sets do not). A key that
+/// was added several times is removed once for each record.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mayhap remove removable.mayhap old.txt\n  \
+head -n 3 urls.txt | mayhap remove removable.mayhap")]
 pub(crate) struct Args {
     /// The filter file
     filter: PathBuf,
@@ -30,9 +32,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let path = &args.filter;
-    let keys = (&args.files[..], &args.keys);
+    let keys = (&args.files[..], None, &args.keys);
     let ready = ready_for(path, "remove", |can| can.removes, keys, &args.open, common)?;
-    let Ready { hashing, format, reading, keys: ReadyKeys::Digests(spool), rules } = ready else {
+    let Ready { hashing, format, reading, keys: ReadyKeys::Digests(spool), rules, .. } = ready else {
         anyhow::bail!("{}: nothing is removed from filters of this rule", path.display());
     };
     let keys = spool.len();
@@ -61,16 +63,16 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let (removed, stuck) = update_file(path, format, &reading, secret_of(hashing).as_ref(), change)?;
     let absent: u64 = keys - removed - stuck;
     common.say(format_args!(
-        "{}: {} keys removed, {} were not in",
+        "{}: {} removed, {} not in",
         path.display(),
-        report::grouped(removed),
-        report::grouped(absent),
+        report::counted(removed, "key"),
+        if absent == 1 { "1 was".into() } else { format!("{} were", report::grouped(absent)) },
     ));
     if stuck > 0 {
         common.say(format_args!(
-            "{}: {} keys cannot be removed: their counters are saturated",
+            "{}: {} cannot be removed: saturated counters",
             path.display(),
-            report::grouped(stuck),
+            report::counted(stuck, "key"),
         ));
     }
     Ok(if absent == 0 && stuck == 0 { YES } else { NO })

@@ -15,15 +15,17 @@ use crate::{YES, report};
 
 /// Sort unsigned integers and drop repeats, with a bitmap
 ///
-/// One bit per possible integer where they are dense, a compressed bitmap where they are sparse.
+/// Dense integers take one bit per possible integer, sparse ones a compressed bitmap.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mayhap sort ids.txt\n  mayhap sort --reverse numbers.txt\n  \
+mayhap sort --count ids.txt numbers.txt")]
 pub(crate) struct Args {
     /// Files with integers, one a line; none or - is standard input
     files: Vec<PathBuf>,
     /// Largest first
     #[arg(short, long)]
     reverse: bool,
-    /// Print only how many different ones there are
+    /// Print only the number of distinct integers
     #[arg(short, long)]
     count: bool,
     #[command(flatten)]

@@ -15,19 +15,21 @@ use crate::input::Buffer;
 use crate::same_file::must_not_be_output;
 use crate::{NO, YES, report};
 
-/// Test a filter file: every key must be found, and the measured rate must be the one claimed
+/// Test a filter file: all keys are found, and the measured rate is the claimed one
 ///
-/// Exit status 0 if all held, 1 if not.
+/// Exit status 0 if both hold, 1 if not.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "Examples:\n  mayhap test urls.mayhap urls.txt\n  \
+mayhap test urls.mayhap urls.txt --absent others.txt")]
 pub(crate) struct Args {
     /// The filter file
     filter: PathBuf,
     /// Files with keys that must be found; none or - is standard input
     files: Vec<PathBuf>,
-    /// A file with keys that are not in, for measuring the rate [default: random digests]
+    /// File with absent keys to measure the rate with [default: random digests]
     #[arg(long, value_name = "FILE")]
     absent: Option<PathBuf>,
-    /// As JSON
+    /// Print JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -83,7 +85,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         return Ok(if held { YES } else { NO });
     }
     let mut pairs = vec![
-        ("keys asked", report::grouped(present.trials)),
+        ("lookups", report::grouped(present.trials)),
         ("not found", report::grouped(missing)),
         ("rate claimed", report::rate_now(&claim)),
     ];

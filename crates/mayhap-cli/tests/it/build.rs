@@ -665,3 +665,27 @@ fn a_windowed_filter_says_what_it_remembers() {
     assert!(String::from_utf8_lossy(&text.out).contains("window        the last 1,0"), "{}", text.err);
     folder.mayhap("merge -o g f f").run().ends(2).says("the family windowed cannot merge");
 }
+
+#[test]
+fn a_bitmap_of_few_large_integers_is_warned_of() {
+    let folder = Folder::new();
+    folder
+        .mayhap("build -o f --family bitmap --as u64")
+        .input("40000000\n")
+        .run()
+        .ends(0)
+        .says("warning: a bitmap takes one bit for every integer up to the largest, 40,000,000: 4.77 MiB for 1 key; --family roaring holds it in ");
+    let quiet =
+        folder.mayhap("build -o f --quiet --family bitmap --as u64").input("40000000\n").run().ends(0);
+    assert!(quiet.err.is_empty());
+    // Who says how many there can be has chosen, and a small one harms nobody.
+    for options in ["--family bitmap -n 50M", "--exact", "--family roaring"] {
+        let done = folder.mayhap(&format!("build -o f --as u64 {options}")).input("40000000\n").run().ends(0);
+        assert!(!done.err.contains("warning"), "{options}: {}", done.err);
+    }
+    // The number of the essays, in the smallest form that there is: a bitmap of it takes 500 MB.
+    folder.mayhap("build -o f --exact --as u64").input("4000000000\n").run().ends(0);
+    let info = folder.mayhap("info --json f").run().ends(0).json();
+    assert_eq!(info["family"], "roaring");
+    assert!(info["bytes"].as_u64().unwrap() < 100, "{}", info["bytes"]);
+}

@@ -87,12 +87,7 @@ fn a_family_that_does_not_count_is_refused_with_those_that_do() {
 #[test]
 fn counts_go_on_with_added_keys() {
     let folder = abc("--counts");
-    folder
-        .mayhap("add f")
-        .input("b\nd\n")
-        .run()
-        .ends(0)
-        .says_only("mayhap: f: 2 keys added, 1 of them were new");
+    folder.mayhap("add f").input("b\nd\n").run().ends(0).says_only("mayhap: f: 2 keys added, 1 of them new");
     folder.mayhap("count f").input("b\nd\nc\n").run().ends(0).prints("b\t3\nd\t1\nc\t1000\n");
     folder.mayhap("info --verify f").run().ends(0);
 }

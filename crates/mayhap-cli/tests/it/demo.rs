@@ -47,7 +47,7 @@ fn every_rung_takes_less_memory_than_the_one_before_and_errs_as_expected() {
     let percent = |text: &str| text.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
     for ([expected, measured], rate, within) in [(&errors[4], 1.004, 0.36), (&errors[5], 18.13, 1.4)] {
         let (expected, measured) = (percent(expected).expect(&text), percent(measured).expect(&text));
-        assert!((expected - rate).abs() < 0.01, "{text}");
+        assert!((expected - rate).abs() < 0.05, "{text}");
         // Five deviations of 20,000 questions.
         assert!((measured - rate).abs() < within, "{text}");
     }

@@ -26,7 +26,7 @@ fn with_keys(arguments: &str) -> String {
     format!("{} {arguments} --ask hello {}", KEYS.join(" "), asked.join(" "))
 }
 
-/// The picture that the README shows.
+/// The picture that `docs/command.md` shows.
 #[test]
 fn a_small_filter_is_drawn_as_textbooks_do() {
     let command = "explain hello xyz --ask sadj --ask abc --bits 8 --at hello=1,2,3,4 --at xyz=2,3,4,5 --at sadj=1,3,4,5 \
@@ -61,8 +61,11 @@ abc?  at 3, 6, 0
 ";
     let folder = Folder::new();
     folder.mayhap(command).run().ends(0).stays_quiet().prints(expected);
-    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
-    assert!(readme.contains(&format!("$ mayhap {command}\n{expected}")), "another picture is in the README");
+    let document = crate::documents::read("docs/command.md");
+    assert!(
+        document.contains(&format!("$ mayhap {command}\n{expected}")),
+        "another picture is in docs/command.md"
+    );
     // No terminal, no colour; and with NO_COLOR neither.
     folder.mayhap(command).env("NO_COLOR", "1").run().ends(0).prints(expected);
 }
@@ -274,7 +277,7 @@ fn a_large_filter_shows_where_something_happens_and_then_all() {
     let folder = Folder::new();
     let shown = folder.mayhap("explain hello --bits 1024 --ask world").run().ends(0).shows("  ...\n");
     let text = String::from_utf8(shown.out).unwrap();
-    let (_, all) = text.split_once("all of it, with 1 keys\n").expect("all of it");
+    let (_, all) = text.split_once("all of it, with 1 key\n").expect("all of it");
     assert_eq!(all.lines().take_while(|line| !line.is_empty()).count(), 16, "{text}");
     assert!(text.lines().all(|line| line.len() < 90), "{text}");
 }
@@ -289,10 +292,100 @@ fn keys_are_bytes_and_may_be_numbers() {
     folder.mayhap("explain --ask -x").arg("a\tb").run().ends(0).shows("a\\tb  at ");
 }
 
+/// The case of a at 3 and 5 and b at 5 and 10: a Bloom filter loses b, a counting one does not.
+#[test]
+fn clearing_the_bits_of_a_key_loses_another_and_counters_do_not() {
+    let folder = Folder::new();
+    let keys = "explain a b --bits 16 --at a=3,5 --at b=5,10 --remove a --ask a --ask b";
+    let shown = folder.mayhap(keys).run().ends(0).stays_quiet();
+    let text = String::from_utf8(shown.out).unwrap();
+    let expected = "
+a removed  at 3, 5
+    0  1  2  3  4  5  6  7  8  9 10 11 12 13 14 15
+    0  0  0  0  0  0  0  0  0  0  1  0  0  0  0  0
+             -     -
+  cleared: 3, 5
+  lost: b, which was inserted and is denied from now on
+";
+    assert!(text.contains(expected), "{text}");
+    assert!(text.contains("bit 3 is not set: no, certainly\n"), "{text}");
+    let denied =
+        "bit 5 is not set: no, certainly\n  a false negative: it is one of the keys, and is denied\n";
+    assert!(text.ends_with(denied), "{text}");
+
+    let report = explained(&keys.replace("explain ", ""));
+    assert_eq!(report["removed"][0]["lost"], serde_json::json!(["b"]));
+    assert_eq!(
+        (&report["asked"][0]["false_negative"], &report["asked"][1]["false_negative"]),
+        (&false.into(), &true.into())
+    );
+
+    let keys = keys.replace("explain", "explain --family counting");
+    folder
+        .mayhap(&keys)
+        .run()
+        .ends(0)
+        .shows("counting: 16 counters, positions as they were given\n")
+        .shows("  lowered to 0: 3; lowered: 5\n")
+        .shows("counter 3 is not above 0: no, certainly\n")
+        .shows("once at most, by its lowest counter (it is one of the keys)\n");
+}
+
+/// With the positions of their hash, as the library does it.
+#[test]
+fn removed_keys_leave_the_filters_that_can_remove() {
+    for family in ["counting", "cuckoo"] {
+        let report =
+            explained(&format!("a b a --family {family} --bits 64 --remove a --remove zz --ask a --ask b"));
+        assert_eq!(
+            (&report["removed"][0]["removed"], &report["removed"][1]["removed"]),
+            (&true.into(), &false.into())
+        );
+        assert!(numbers(&report["removed"][0]["lost"]).is_empty(), "{report}");
+        for asked in report["asked"].as_array().unwrap() {
+            assert_eq!((&asked["answer"], &asked["is_in"]), (&"perhaps".into(), &true.into()), "{report}");
+        }
+        let report = explained(&format!("a b --family {family} --bits 64 --remove a --ask a --ask b"));
+        assert_eq!(
+            (&report["asked"][0]["answer"], &report["asked"][1]["answer"]),
+            (&"no".into(), &"perhaps".into())
+        );
+    }
+    // All copies at once, for a bit does not count.
+    let report = explained("a a --bits 64 --remove a --ask a");
+    assert_eq!((&report["asked"][0]["answer"], &report["asked"][0]["is_in"]), (&"no".into(), &false.into()));
+    // Counters at their top stay there.
+    let report = explained("a a a a --family counting --counter-bits 2 --bits 8 --remove a --ask a");
+    assert_eq!((&report["removed"][0]["removed"], &report["asked"][0]["count"]), (&false.into(), &3.into()));
+}
+
+/// The eight boxes of the textbook, filled with 4, 7, 2, 5 and 3.
+#[test]
+fn a_bitmap_is_drawn_as_boxes_and_read_in_order() {
+    let folder = Folder::new();
+    let shown =
+        folder.mayhap("explain --family bitmap 4 7 2 5 3 --bits 8 --ask 6").run().ends(0).stays_quiet();
+    let text = String::from_utf8(shown.out).unwrap();
+    for part in [
+        "bitmap: 8 bits, one for each integer below 8 (mayhap build --family bitmap --as u64 -n 8)\n",
+        "4  at 4\n   0 1 2 3 4 5 6 7\n   0 0 0 0 1 0 0 0\n           +\n  newly set: 4\n",
+        "   0 0 1 1 1 1 0 1\n",
+        "\nfrom left to right, which is sorted: 2, 3, 4, 5, 7\n",
+        "bit 6 is not set: no, certainly\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let report = explained("--family bitmap 4 7 4 --bits 8 --remove 4");
+    assert_eq!(
+        (numbers(&report["sorted"]), numbers(&report["removed"][0]["cells"])),
+        (vec![7], vec![0, 0, 0, 0, 0, 0, 0, 1])
+    );
+}
+
 /// Each says what was asked, the limit and the way out.
 #[test]
 fn nonsense_is_refused() {
-    let can = "bloom, counting, cuckoo, shifting, spatial";
+    let can = "bitmap, bloom, counting, cuckoo, shifting, spatial";
     let cases = [
         ("", "there is no key to insert; give one, such as mayhap explain hello"),
         (
@@ -302,11 +395,22 @@ fn nonsense_is_refused() {
         ("a --bits 0", "0 bits were asked for; the least is 1"),
         ("a --probes 65", "65 probes were asked for; it must be 1 to 64"),
         ("a --family fuse", &format!("the family fuse cannot be drawn; those that can are {can}")),
-        ("a --family blom", &format!("no family is called \"blom\"; those that can be drawn are {can}")),
+        (
+            "a --family blom",
+            &format!(
+                "no family that can be drawn is called \"blom\"; did you mean \"bloom\"? There are {can}"
+            ),
+        ),
         ("a --at a=1,2,16", "a: "),
         ("a --at a=1,x", "is not a key and its positions, such as hello=1,2,3,4"),
         ("a --at b=1,2", "--at b: that key is neither inserted nor asked for"),
-        ("a --family counting --at a=1", "--at is for --family bloom"),
+        ("a --family cuckoo --at a=1", "--at is for --family bloom and counting"),
+        (
+            "a --family spatial --remove a",
+            "--remove is for --family bitmap, bloom, counting, cuckoo; keys of",
+        ),
+        ("4 8 --family bitmap --bits 8", "8 is not below --bits 8; give more bits"),
+        ("four --family bitmap", "four"),
         ("--label x=a", "--label is for --family spatial; the family bloom knows no areas"),
         ("--family spatial --label a", "is not the name of an area and a key, such as work=kitchen"),
         ("a --family spatial --label x=b", "cannot be used with"),

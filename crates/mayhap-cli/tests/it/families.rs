@@ -6,7 +6,7 @@ use mayhap::registry::FAMILIES;
 #[test]
 fn every_family_is_listed_with_what_it_can_and_costs() {
     let folder = Folder::new();
-    let table = folder.mayhap("families").run().ends(0).stays_quiet();
+    let table = folder.mayhap("families --wide").run().ends(0).stays_quiet();
     let json = folder.mayhap("families --json").run().ends(0).stays_quiet().json();
     let listed = json["families"].as_array().unwrap();
     assert_eq!(listed.len(), FAMILIES.len());

@@ -17,14 +17,14 @@ fn a_roomy_filter_shrinks_to_the_rate_and_keeps_every_key() {
     let folded = folder.mayhap("fold -p 1% -o small roomy").run().ends(0).prints("");
     assert!(
         folded.err.starts_with(
-            "mayhap: small: folded by 96, from 1.15 MiB to 12.27 KiB; false-positive rate now 0.7985% ("
+            "mayhap: small: folded by 96, from 1.15 MiB to 12.27 KiB; false-positive rate now 0.799%"
         ),
         "{}",
         folded.err
     );
     folder.mayhap("check small keys").run().ends(0).prints(folder.read("keys"));
     folder.mayhap("test small keys --absent others").run().ends(0).shows("holds");
-    folder.mayhap("info --verify small").run().ends(0).shows("rate asked    1% (0.01, 1 in 100)");
+    folder.mayhap("info --verify small").run().ends(0).shows("requested     1%");
     let info = folder.mayhap("info --json small").run().ends(0).json();
     assert_eq!((&info["inserted"], &info["over_capacity"]), (&10_000.into(), &false.into()));
     assert!((10_000..11_000).contains(&info["capacity"].as_u64().unwrap()), "{info}");
@@ -88,15 +88,15 @@ fn what_cannot_be_folded_says_why_and_nothing_is_written() {
         .run()
         .ends(2)
         .prints("")
-        .says("mayhap: small: no fold keeps the rate at 1% (0.01, 1 in 100): by 2, the least divisor of its 100,480 bits, it is 1")
+        .says("mayhap: small: no fold keeps the rate at 1%: by 2, the least divisor of its 100,480 bits, it is 1")
         .says("; nothing was written (build it with --foldable for more divisors)");
     // Already too full.
     folder
         .mayhap("fold -p 1e-6 -o small small")
         .run()
         .ends(2)
-        .says("mayhap: small: its false-positive rate is 0.7985% (")
-        .says(" already, asked was 1e-4% (1e-6, 1 in 1,000,000); nothing was written");
+        .says("mayhap: small: its false-positive rate is already 0.799%")
+        .says(", requested was 1e-6; nothing was written");
     assert!(folder.read("small") == small && !folder.path("new").exists());
     // A prime number of bits, however empty.
     folder.mayhap("build -o prime --bits 9973 --probes 3").input("key\n").run().ends(0);
@@ -104,7 +104,7 @@ fn what_cannot_be_folded_says_why_and_nothing_is_written() {
         .mayhap("fold -p 1% -o new prime")
         .run()
         .ends(2)
-        .says("by 9973, the least divisor of its 9,973 bits, it is 100% (1, 1 in 1)");
+        .says("by 9973, the least divisor of its 9,973 bits, it is 100%");
     for family in ["exact", "bitmap --as u64", "roaring --as u64"] {
         folder.mayhap(&format!("build -o set --family {family}")).input("1\n").run().ends(0);
         folder.mayhap("fold -p 1% -o new set").run().ends(2).says_only(&format!(

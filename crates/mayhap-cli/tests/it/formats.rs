@@ -262,7 +262,7 @@ fn added_keys_are_in_the_file_of_the_other_program() {
             .input(&more)
             .run()
             .ends(0)
-            .says("mayhap: file: 30 keys added, ");
+            .says("mayhap: file: 30 keys added");
         let all = sample.present() + &more;
         let count = all.lines().count();
         let check = |options: &str| {
@@ -336,7 +336,7 @@ fn fingerprints_of_redisbloom_are_counted_and_removed() {
         }
         assert!(folder.read("file") == sample.file, "another file");
     }
-    folder.mayhap("remove file").input("never added\n").run().ends(1).says("0 keys removed, 1 were not in");
+    folder.mayhap("remove file").input("never added\n").run().ends(1).says("0 keys removed, 1 was not in");
 
     for (build, file) in [("--to", "theirs"), ("--format", "ours")] {
         let build = format!("build {build} redisbloom-cuckoo -o {file} -n 1000");

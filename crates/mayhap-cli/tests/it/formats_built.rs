@@ -281,8 +281,6 @@ fn what_a_rule_does_not_have_is_refused() {
     let folder = Folder::new();
     folder.write("keys", "a\nb\n");
     for option in [
-        "--bits 100",
-        "--probes 3",
         "--family bloom",
         "--exact",
         "--fastest",
@@ -302,7 +300,7 @@ fn what_a_rule_does_not_have_is_refused() {
         "--foldable",
         "--keyed",
         "--key-file k",
-        "--allow keys",
+        "--except keys",
     ] {
         for way in ["--to", "--format"] {
             folder
@@ -333,8 +331,8 @@ fn what_a_rule_does_not_have_is_refused() {
         ("--to guava -p 5", "did you mean 5% (0.05)?"),
         (
             "--to redisbloom-cuckoo -p 1%",
-            "-p 0.01: filters of the format redisbloom-cuckoo have a rate of 1.556% (0.01556, 1 in 64), whatever is asked \
-             for; leave it out",
+            "-p 0.01: filters of the format redisbloom-cuckoo have a rate of 1.56%, whatever is requested; \
+             leave it out",
         ),
         ("--to guava -n 0", "a capacity of 0 keys was asked for; the least is 1"),
         ("--to guava --as i64", "keys: line 1: \"a\" is not a whole number"),
@@ -367,4 +365,62 @@ fn what_a_rule_does_not_have_is_refused() {
     // One rule in two formats is no contradiction.
     folder.mayhap("build --format go --to go-json -o json keys").run().ends(0);
     assert!(folder.read("json").starts_with(b"{\"m\":"));
+}
+
+/// `New(1000, 4)` of a file that Go wrote, with the same keys: byte by byte.
+#[test]
+fn go_filters_of_given_size_are_those_of_new() {
+    let folder = Folder::new();
+    for format in ["go", "go-json", "go-gob"] {
+        folder
+            .mayhap(&format!("build -o f --force --to {format} --bits 1000 --probes 4"))
+            .input("x\n")
+            .run()
+            .ends(0);
+        let info = folder.mayhap("info --json f").run().ends(0).json();
+        assert_eq!(
+            (&info["format"], &info["bits"], &info["probes"]),
+            (&format.into(), &1000.into(), &4.into())
+        );
+        folder.mayhap("check f --key x").run().ends(0).prints("x\n");
+    }
+    folder.mayhap("build -o f --force --format go --bits 65 --probes 3").input("x\n").run().ends(0);
+    assert_eq!(folder.mayhap("info --json f").run().ends(0).json()["bits"], 65);
+    for (options, said) in [
+        ("--to guava --bits 100 --probes 3", "those of go alone of bits and probes; leave them out"),
+        ("--to go --bits 100", "is made by --bits and --probes together, or by -n and -p; give both of one"),
+        ("--to go --probes 3", "is made by --bits and --probes together"),
+        ("--to go --bits 100 --probes 3 -n 5", "say all of a filter of the format go; leave -n and -p out"),
+        ("--to go --bits 100 --probes 3 -p 1%", "leave -n and -p out"),
+        (
+            "--to spark --probes 3",
+            "--bits and --probes: filters of the format spark are made of a number of keys",
+        ),
+    ] {
+        folder.mayhap(&format!("build -o g {options}")).input("x\n").run().ends(2).says(said);
+    }
+    assert!(!folder.path("g").exists());
+}
+
+/// Neither program writes down how many keys a filter was made for.
+#[test]
+fn what_a_file_does_not_say_is_called_a_guess() {
+    let folder = Folder::new();
+    for format in ["guava", "go", "spark"] {
+        folder.mayhap(&format!("build -o f --force --to {format} -n 1000 -p 1%")).input("x\n").run().ends(0);
+        let info = folder.mayhap("info --json f").run().ends(0).json();
+        assert_eq!(info["capacity_guessed"], true, "{format}");
+        let text = folder.mayhap("info f").run().ends(0);
+        let text = String::from_utf8_lossy(&text.out).into_owned();
+        assert_eq!(text.matches("; a guess, the file does not say it").count(), 2, "{format}: {text}");
+    }
+    // A file of ours says it, by whatever rules it is.
+    for options in ["--format guava -n 1000 -p 1%", "--to redisbloom -n 1000 -p 1%", "-n 1000"] {
+        folder.mayhap(&format!("build -o f --force {options}")).input("x\n").run().ends(0);
+        assert_eq!(
+            folder.mayhap("info --json f").run().ends(0).json()["capacity_guessed"],
+            false,
+            "{options}"
+        );
+    }
 }

@@ -88,14 +88,14 @@ fn a_format_that_nobody_knows_is_refused_with_those_that_there_are() {
         ["check", "info", "add", "remove", "count", "merge -o out", "fold -p 1% -o out", "test", "label"]
     {
         folder.mayhap(&format!("{command} guava --format guave")).run().ends(2).says(
-            "no format is called \"guave\"; there are mayhap, guava, go, go-json, go-gob, dcso, spark, ",
+            "no format is called \"guave\"; did you mean \"guava\"? There are mayhap, guava, go, go-json, go-gob, dcso, spark, ",
         );
     }
     folder
         .mayhap("convert guava -o out --to guave")
         .run()
         .ends(2)
-        .says("no format is called \"guave\"; there are ");
+        .says("no format is called \"guave\"; did you mean \"guava\"? There are ");
 }
 
 /// As xor8: 84 fingerprints. As pyprobables: 80 bytes of bits and a footer of 66 keys at one percent.
@@ -268,13 +268,13 @@ fn a_state_of_dedup_is_one_of_ours() {
         folder.mayhap(&format!("build --format {format} -o state -n 10")).run().ends(0);
         let before = folder.read("state");
         folder.mayhap("dedup --state state").input("a\n").run().ends(2).prints("").says(
-            " cannot be a state, which is asked by digests of ours; leave it to `mayhap check -v` and `mayhap add`",
+            " cannot be a state, since it hashes keys differently; leave it to `mayhap check -v` and `mayhap add`",
         );
         assert!(folder.read("state") == before);
     }
     let before = folder.read("guava");
     let done = folder.mayhap("dedup --state guava").input("a\n").run().ends(2).prints("");
-    done.says("guava: a file of the format guava cannot be a state, which is asked by digests of ours; ");
+    done.says("guava: a file of the format guava cannot be a state, since it hashes keys differently; ");
     assert!(folder.read("guava") == before);
 }
 

@@ -52,12 +52,12 @@ fn the_report_for_people_says_the_same() {
     let folder = built();
     let info = folder.mayhap("info f").run().ends(0).stays_quiet();
     for line in [
-        "family        bloom (the classic: smallest that takes inserts one by one and merges)",
+        "family        bloom (the classic: smallest that inserts and merges)",
         "capacity      1,000 keys",
         "inserted      1,000",
         "size          9,586 bits, 1.17 KiB",
         "probes        7",
-        "rate asked    1% (0.01, 1 in 100)",
+        "requested     1%",
         "guarantee     no false negatives",
         "hash          xxh3-128, seed 000000000000002a",
         "format        mayhap, version 1",

@@ -107,7 +107,7 @@ fn without_the_secret_or_with_another_it_is_an_error_with_the_way_out() {
 fn info_shows_the_header_without_the_secret() {
     let folder = Folder::new();
     folder.write("good", lines("good-", 10));
-    folder.mayhap("build --keyed -o f --allow good -").input(lines("key-", 100)).run().ends(0);
+    folder.mayhap("build --keyed -o f --except good -").input(lines("key-", 100)).run().ends(0);
     let with = folder.mayhap("info --json --key-file f.key f").run().ends(0).json();
     let id = with["key_id"].as_str().unwrap().to_string();
     assert!(id.len() == 16 && with["keyed"] == true && with["seed"].is_null() && with["inserted"] == 100);

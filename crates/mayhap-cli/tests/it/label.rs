@@ -109,7 +109,8 @@ fn labels_that_cannot_be_are_refused_before_anything_is_written() {
     folder.mayhap("label g").run().ends(2).says("g: ");
     folder.mayhap("build -o h").input("a\n").run().ends(0);
     folder.mayhap("label h").input("a\n").run().ends(2).prints("").says_only(&format!(
-        "mayhap: h: the family bloom cannot label; build the filter with --family {none}"
+        "mayhap: h: the family bloom cannot label; build the filter with --family {none}, or for two sets with --family \
+         shifting-association"
     ));
     let inserts = families(|family| family.can.inserts, " or ");
     folder.mayhap("add f").input("a\n").run().ends(2).says_only(&format!(

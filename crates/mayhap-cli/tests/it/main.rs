@@ -2,8 +2,8 @@
 
 mod add;
 mod advise;
-mod allow;
 mod awkward;
+mod book;
 mod build;
 mod calc;
 mod check;
@@ -20,6 +20,7 @@ mod demo;
 mod documents;
 mod errors;
 mod eval;
+mod except;
 mod explain;
 mod families;
 mod files;
@@ -28,6 +29,7 @@ mod foreign;
 mod formats;
 mod formats_built;
 mod formats_refused;
+mod hash;
 mod help;
 mod in_use;
 mod info;

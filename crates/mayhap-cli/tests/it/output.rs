@@ -397,6 +397,7 @@ fn help_that_nobody_gets_is_an_error_and_a_closed_pipe_is_none() {
         "advise -n 1M".into(),
         "advise -n 1M --json".into(),
         "explain a".into(),
+        "hash a".into(),
         "info --heatmap - f".into(),
         "calc -n 1M -p 1% --plot -".into(),
         "eval --family bloom -n 1000".into(),

@@ -13,7 +13,7 @@ fn removed_keys_are_gone_and_the_status_tells_of_absent_ones() {
             .ends(0);
         let remove = |keys: &str| folder.mayhap(&format!("remove f {kind}")).input(keys).run().prints("");
         remove("2\n3\n").ends(0).says_only("mayhap: f: 2 keys removed, 0 were not in");
-        remove("4\n7\n2\n").ends(1).says_only("mayhap: f: 1 keys removed, 2 were not in");
+        remove("4\n7\n2\n").ends(1).says_only("mayhap: f: 1 key removed, 2 were not in");
         folder.mayhap(&format!("check f {kind}")).input("1\n2\n3\n4\n").run().ends(0).prints("1\n");
         folder.mayhap("info --verify f").run().ends(0);
         remove("").ends(0);
@@ -44,7 +44,7 @@ fn a_filter_forgets_what_is_removed_and_nothing_else() {
         folder.mayhap("add f").input("twice\ntwice\n").run().ends(0);
         remove("twice\n").ends(0);
         folder.mayhap("check f").input("twice\n").run().ends(0).prints("twice\n");
-        remove("twice\ntwice\n").ends(1).says_only("mayhap: f: 1 keys removed, 1 were not in");
+        remove("twice\ntwice\n").ends(1).says_only("mayhap: f: 1 key removed, 1 was not in");
     }
 }
 
@@ -68,7 +68,7 @@ fn keys_leave_a_counting_filter_one_by_one() {
         let remove = |keys: &str| folder.mayhap("remove f").input(keys).run().prints("");
         remove("1\n2\n").ends(0).says_only("mayhap: f: 2 keys removed, 0 were not in");
         folder.mayhap("count f").input("1\n2\n3\n").run().ends(0).prints("1\t0\n2\t1\n3\t1\n");
-        remove("1\n2\n").ends(1).says_only("mayhap: f: 1 keys removed, 1 were not in");
+        remove("1\n2\n").ends(1).says_only("mayhap: f: 1 key removed, 1 was not in");
         folder.mayhap("check f").input("1\n2\n3\n").run().ends(0).prints("3\n");
         folder.mayhap("info --verify f").run().ends(0);
     }
@@ -93,13 +93,13 @@ fn a_key_with_saturated_counters_was_told_to_be_removed() {
             .ends(0);
         let remove = |keys: &str| folder.mayhap("remove f").input(keys).run().prints("");
         let said = format!(
-            "mayhap: f: 0 keys removed, 0 were not in\nmayhap: f: {most} keys cannot be removed: their counters are saturated"
+            "mayhap: f: 0 keys removed, 0 were not in\nmayhap: f: {most} keys cannot be removed: saturated counters"
         );
         remove(&often).ends(1).says_only(&said);
         folder.mayhap("check f").input("often\n").run().ends(0).prints("often\n");
         // Others leave as ever.
         remove("once\nnever\noften\n").ends(1).says_only(
-            "mayhap: f: 1 keys removed, 1 were not in\nmayhap: f: 1 keys cannot be removed: their counters are saturated",
+            "mayhap: f: 1 key removed, 1 was not in\nmayhap: f: 1 key cannot be removed: saturated counters",
         );
         folder.mayhap("check f").input("once\n").run().ends(1).prints("");
         folder.mayhap("info --verify f").run().ends(0);

@@ -12,7 +12,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Every command.
-pub(crate) const COMMANDS: [&str; 21] = [
+pub(crate) const COMMANDS: [&str; 22] = [
     "dedup",
     "build",
     "add",
@@ -31,6 +31,7 @@ pub(crate) const COMMANDS: [&str; 21] = [
     "families",
     "sort",
     "explain",
+    "hash",
     "demo",
     "completions",
     "man",

@@ -210,7 +210,7 @@ fn a_lookup_spells_keys_as_the_file_says() {
         }
         folder.mayhap("test f").input(&record).run().ends(0);
         folder.mayhap(&format!("check {options} f")).input(&record).run().ends(0).prints(&record);
-        folder.mayhap("add f").input(&record).run().ends(0).says("0 of them were new");
+        folder.mayhap("add f").input(&record).run().ends(0).says("0 of them new");
         folder.mayhap("remove f").input(format!("{same}\n{key}\n")).run().ends(0);
         folder.mayhap("check f --key").arg(key).run().ends(1);
         // It is shown.

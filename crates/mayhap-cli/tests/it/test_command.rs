@@ -17,10 +17,10 @@ fn a_right_filter_holds() {
         .mayhap("test f keys")
         .run()
         .ends(0)
-        .shows("keys asked     10,000\nnot found      0\n")
+        .shows("lookups        10,000\nnot found      0\n")
         .shows("\nverdict        holds\n");
     folder.mayhap("test f keys --absent absent").run().ends(0).shows(", 10,000 absent keys\n");
-    folder.mayhap("test f").input(lines("key-", 5)).run().ends(0).shows("keys asked     5\n");
+    folder.mayhap("test f").input(lines("key-", 5)).run().ends(0).shows("lookups        5\n");
     folder.mayhap("build --exact -o g keys").run().ends(0);
     folder.mayhap("test g keys").run().ends(0).shows("not measured: there was no absent key to ask for");
     folder

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use mayhap::key_rules::Spelling;
 use mayhap::wire::{KEY_RULES, METADATA, PAGE, Summing, mark_writing};
 use mayhap::{
-    AnyFilter, Bloom, Combine, Exact, Hashing, KeyRules, Spec, combine, encode_with, except, with_key_rules,
+    AnyFilter, Bloom, Combine, Error, Exact, Hashing, KeyRules, Spec, combine, encode_with, except,
+    with_key_rules,
 };
 use mayhap_store::{
     Access, Check, Checked, Sizes, UpdateError, is_locked, open, open_checked, update, update_sized, write,
@@ -72,6 +73,19 @@ fn writers_lose_no_key() {
         assert_eq!((opened.filter.report().inserted, opened.checked), (Some(4 * rounds * 20), Checked::All));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
     }
+}
+
+#[test]
+fn an_update_fails_with_an_error_that_callers_can_box() {
+    fn boxed(path: &Path) -> Result<(), Box<dyn std::error::Error>> {
+        update(path, None, |_| Err::<(), _>(Error::Unsupported { family: "fuse", operation: "insert" }))?;
+        Ok(())
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let missing = folder.path().join("missing");
+    assert!(boxed(&missing).unwrap_err().to_string().contains("cannot open"));
+    let path = file(&folder, &small());
+    assert!(boxed(&path).unwrap_err().to_string().contains("fuse"));
 }
 
 #[test]

@@ -47,7 +47,7 @@ use crate::wire::{Fields, Frame, Writer};
 pub static FAMILY: Family = Family {
     id: 3,
     name: "bitmap",
-    summary: "no errors: one bit for every integer below the capacity",
+    summary: "no errors: one bit for each possible integer",
     can: BitmapSet::CAN,
     probing: &[Probing::None],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "U" },

@@ -68,7 +68,7 @@ use crate::wire::{Fields, Frame, Writer};
 pub static FAMILY: Family = Family {
     id: 5,
     name: "blocked",
-    summary: "the fastest: one cache line per key, for 5% more bits than bloom",
+    summary: "the fastest: one cache line per key",
     can: Blocked::CAN,
     probing: &[Probing::Line, Probing::Split],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "1.5 n log2(1/p) and up" },

@@ -66,7 +66,7 @@ use crate::wire::{Fields, Frame, Writer};
 pub static FAMILY: Family = Family {
     id: 1,
     name: "bloom",
-    summary: "the classic: smallest that takes inserts one by one and merges",
+    summary: "the classic: smallest that inserts and merges",
     can: Bloom::CAN,
     probing: &[Probing::Scaled],
     cost: Cost { query: "O(k)", insert: "O(k)", space: "1.44 n log2(1/p)" },

@@ -71,7 +71,7 @@ use crate::wire::{Fields, Frame, Writer};
 pub static FAMILY: Family = Family {
     id: 6,
     name: "counting",
-    summary: "keys can leave: a counter in place of each bit of bloom",
+    summary: "keys can be removed: a counter for each bit",
     can: Counting::CAN,
     probing: &[Probing::Scaled],
     cost: Cost { query: "O(k)", insert: "O(k)", space: "5.77 n log2(1/p)" },

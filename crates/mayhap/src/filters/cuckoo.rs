@@ -76,7 +76,7 @@ pub const LOOKED_AT_BUCKETS: u64 = 1 << 11;
 pub static FAMILY: Family = Family {
     id: 9,
     name: "cuckoo",
-    summary: "keys can be removed again: fingerprints in two buckets, 10.5 bits per key at 1%",
+    summary: "keys can be removed: 10.5 bits per key at 1%",
     can: Cuckoo::CAN,
     probing: &[Probing::Cuckoo],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "1.05 n (log2(1/p) + 3) and up" },

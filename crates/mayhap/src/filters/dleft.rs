@@ -75,7 +75,7 @@ use crate::wire::{Fields, Frame, Writer};
 pub static FAMILY: Family = Family {
     id: 8,
     name: "dleft",
-    summary: "keys can leave: remainders in buckets, half the space of counting",
+    summary: "keys can be removed: half the size of counting",
     can: Dleft::CAN,
     probing: &[Probing::Dleft],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "1.33 n (log2(1/p) + 6.6) and up" },

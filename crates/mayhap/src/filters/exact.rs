@@ -55,7 +55,7 @@ use crate::wire::{Fields, Frame, Writer};
 pub static FAMILY: Family = Family {
     id: 2,
     name: "exact",
-    summary: "no errors: the sorted 128-bit digests of all keys",
+    summary: "no errors: sorted 128-bit digests of all keys",
     can: Exact::CAN,
     probing: &[Probing::None],
     cost: Cost { query: "O(log n)", insert: "O(log n)", space: "128 n" },

@@ -82,7 +82,7 @@ use crate::wire::{Fields, Frame, Writer};
 pub static FAMILY: Family = Family {
     id: 11,
     name: "expanding",
-    summary: "grows with its keys, which can be removed again; questions stay as fast: 15.6 to 31 bits per key at 1%",
+    summary: "grows, and keys can be removed; lookups stay fast",
     can: Expanding::CAN,
     probing: &[Probing::Expanding],
     cost: Cost {

@@ -57,7 +57,7 @@ use crate::wire::{Fields, Frame, Summing, Writer};
 pub static FAMILY: Family = Family {
     id: 18,
     name: "ribbon",
-    summary: "a set that stays as it is, in hardly more bits than it must take",
+    summary: "fixed set, smallest: close to the lower bound",
     can: Capabilities {
         inserts: false,
         removes: false,

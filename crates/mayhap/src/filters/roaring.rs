@@ -38,7 +38,7 @@ use crate::wire::{Fields, Frame, Writer};
 pub static FAMILY: Family = Family {
     id: super::ROARING,
     name: "roaring",
-    summary: "no errors: compressed bitmap for integers that are far apart",
+    summary: "no errors: compressed bitmap for sparse integers",
     can: RoaringSet::CAN,
     probing: &[Probing::None],
     cost: Cost { query: "O(log n)", insert: "O(log n)", space: "16 to 176 n, at most U" },

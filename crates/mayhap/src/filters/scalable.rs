@@ -66,7 +66,7 @@ use crate::wire::{Fields, Frame, Writer};
 pub static FAMILY: Family = Family {
     id: 10,
     name: "scalable",
-    summary: "grows without end and keeps its rate: a stack of Bloom filters",
+    summary: "grows without end: a stack of Bloom filters",
     can: Scalable::CAN,
     probing: &[Probing::Layered],
     cost: Cost {

@@ -74,7 +74,7 @@ use crate::wire::{Fields, Frame, Writer};
 pub static FAMILY: Family = Family {
     id: 13,
     name: "shifting",
-    summary: "half the memory accesses of bloom: bits come in pairs, with one load; removes if it has counters",
+    summary: "half the memory accesses of bloom",
     // Without counters.
     can: Shifting::CAN,
     probing: &[Probing::Shifting],

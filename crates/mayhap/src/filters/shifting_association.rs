@@ -42,33 +42,38 @@
 //! # Ok::<(), mayhap::Error>(())
 //! ```
 
+use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::batch::pipeline;
+use crate::batch::{copy, pipeline};
 use crate::bits::{BEHIND, WINDOW, Windows, WindowsMut, WindowsRef};
-use crate::error::{DecodeError, Error, Mismatch, SpecError};
+use crate::error::{AreaNameProblem, DecodeError, Error, Mismatch, SpecError};
 use crate::family::{AnyFilter, Cost, CounterReport, Family, Guarantee, Make};
 use crate::filters::shifting::{
     Claim, PREFETCH_FROM_BYTES, counter_report, guarantee, prefetch_counters, read_shape, saturated,
     write_windows,
 };
+use crate::filters::spatial::check_names;
 use crate::hash::{Digest, Hashing, Key};
 use crate::math::{self, MAX_PROBES};
-use crate::narrow::index;
+use crate::narrow::{index, low_u8};
 use crate::paths::Paths;
 use crate::probing::{Probing, Walk, distinct, reduce};
 use crate::rates::{self, Rate};
 use crate::shell::{Empty, Kernel, filter};
 use crate::spec::{Plan, ShiftingAssociationSize, Spec};
-use crate::traits::{Insertion, Removal};
-use crate::wire::{Fields, Frame, Writer};
+use crate::traits::{Associate, Insertion, Removal};
+use crate::wire::{Fields, Frame, LABELS, Writer};
+
+pub use crate::traits::{Association, Part};
 
 /// The family `shifting-association`.
 pub static FAMILY: Family = Family {
     id: 14,
     name: "shifting-association",
-    summary: "two sets in one filter: which of them is a key in, first, second or both; made of both at once",
+    summary: "two sets in one filter: which one is a key in?",
     can: ShiftingAssociation::CAN,
     probing: &[Probing::ShiftingAssociation],
     cost: Cost { query: "O(k)", insert: "O(k) with counters", space: "1.44 n log2(3/p)" },
@@ -81,117 +86,11 @@ pub static FAMILY: Family = Family {
     in_place: false,
 };
 
-/// Which of two sets a key is in: what is stored of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// The first, and not the second.
-    FirstOnly,
-    /// Both.
-    Both,
-    /// The second, and not the first.
-    SecondOnly,
-}
-
-impl Part {
-    /// All parts of two sets.
-    pub const ALL: [Self; 3] = [Self::FirstOnly, Self::Both, Self::SecondOnly];
-}
-
-/// What a filter of two sets says about a key: seven outcomes for keys of either set, and one more.
-///
-/// The first three are clear.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Association {
-    /// In the first set and not in the second.
-    FirstOnly,
-    /// In both sets.
-    Both,
-    /// In the second set and not in the first.
-    SecondOnly,
-    /// In the first set; whether in the second too is not known.
-    FirstAndPerhapsSecond,
-    /// In the second set; whether in the first too is not known.
-    SecondAndPerhapsFirst,
-    /// In exactly one of the sets; in which is not known.
-    OneOfBoth,
-    /// In a set or both; no more is known.
-    Unknown,
-    /// In neither set, certainly.
-    Neither,
-}
-
-impl Association {
-    /// From which of the three bits are set in all windows of a key.
-    const fn from_bits(first: bool, both: bool, second: bool) -> Self {
-        match (first, both, second) {
-            (true, false, false) => Self::FirstOnly,
-            (false, true, false) => Self::Both,
-            (false, false, true) => Self::SecondOnly,
-            (true, true, false) => Self::FirstAndPerhapsSecond,
-            (false, true, true) => Self::SecondAndPerhapsFirst,
-            (true, false, true) => Self::OneOfBoth,
-            (true, true, true) => Self::Unknown,
-            (false, false, false) => Self::Neither,
-        }
-    }
-
-    /// The part that a clear answer names: never wrong for a key that is in one of the sets.
-    #[must_use]
-    pub const fn part(self) -> Option<Part> {
-        match self {
-            Self::FirstOnly => Some(Part::FirstOnly),
-            Self::Both => Some(Part::Both),
-            Self::SecondOnly => Some(Part::SecondOnly),
-            _ => None,
-        }
-    }
-
-    /// Whether it says exactly which sets the key is in.
-    #[must_use]
-    pub const fn is_clear(self) -> bool {
-        self.part().is_some()
-    }
-
-    /// Whether a key of this part may get this answer.
-    #[must_use]
-    pub const fn allows(self, part: Part) -> bool {
-        match part {
-            Part::FirstOnly => matches!(
-                self,
-                Self::FirstOnly | Self::FirstAndPerhapsSecond | Self::OneOfBoth | Self::Unknown
-            ),
-            Part::Both => matches!(
-                self,
-                Self::Both | Self::FirstAndPerhapsSecond | Self::SecondAndPerhapsFirst | Self::Unknown
-            ),
-            Part::SecondOnly => matches!(
-                self,
-                Self::SecondOnly | Self::SecondAndPerhapsFirst | Self::OneOfBoth | Self::Unknown
-            ),
-        }
-    }
-
-    /// In words.
-    #[must_use]
-    pub const fn text(self) -> &'static str {
-        match self {
-            Self::FirstOnly => "first only",
-            Self::Both => "both",
-            Self::SecondOnly => "second only",
-            Self::FirstAndPerhapsSecond => "first, perhaps second",
-            Self::SecondAndPerhapsFirst => "second, perhaps first",
-            Self::OneOfBoth => "first or second, not both",
-            Self::Unknown => "first, second or both",
-            Self::Neither => "neither",
-        }
-    }
-}
-
 filter! {
     /// A shifting Bloom filter of two sets.
     ///
     /// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, hashing,
-    /// bits and counters.
+    /// bits, counters and names.
     ///
     /// It contains a key that is in one of the sets or in both. The capacity is the number of keys of either set, and the
     /// rate that at which keys of neither set are admitted.
@@ -200,6 +99,7 @@ filter! {
         /// filter takes, counters and the 56 bits behind the last place included. The number of keys must be given or
         /// follow from the other numbers.
         specified,
+        associates,
     }
 }
 
@@ -209,6 +109,8 @@ pub(crate) struct Bits {
     windows: Windows,
     size: ShiftingAssociationSize,
     paths: Paths,
+    /// What the sets are called; empty if they have no names.
+    names: [String; 2],
 }
 
 /// The largest first offset: half of the bits of a window behind its first.
@@ -409,7 +311,7 @@ impl Kernel for Bits {
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {
-        self.windows == other.windows
+        self.windows == other.windows && self.names == other.names
     }
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
@@ -426,6 +328,14 @@ impl Kernel for Bits {
             .f64(fpr_asked)
             .u64(saturated(&self.windows));
         write_windows(&self.windows, out);
+        if self.names.iter().any(|name| !name.is_empty()) {
+            let mut bytes = Vec::new();
+            for name in &self.names {
+                bytes.push(low_u8(name.len() as u64));
+                bytes.extend(name.as_bytes());
+            }
+            out.section(LABELS, bytes);
+        }
     }
 
     fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
@@ -444,7 +354,9 @@ impl Kernel for Bits {
         let windows = claim.windows(frame)?;
         let fpr = math::any_of(math::bloom_fpr(starts, capacity as f64, probes), 3);
         let size = ShiftingAssociationSize { capacity, starts, probes, counter_bits, fpr_asked, fpr };
-        Ok(Self { windows, size, paths: Paths::default() })
+        let section = frame.take_section(LABELS);
+        let names = section.map(|section| decode_names(section.as_slice())).transpose()?.unwrap_or_default();
+        Ok(Self { windows, size, paths: Paths::default(), names })
     }
 
     fn take_paths(&mut self, paths: Paths) {
@@ -471,10 +383,10 @@ impl Empty for Bits {
     fn empty(spec: &Spec) -> Result<Self, SpecError> {
         let size = spec.shifting_association()?;
         let windows = Windows::zeroed(size.starts, size.counter_bits)?;
-        Ok(Self { windows, size, paths: spec.paths })
+        Ok(Self { windows, size, paths: spec.paths, names: Default::default() })
     }
 
-    /// No counter is saturated afterwards.
+    /// No counter is saturated afterwards. The names stay.
     fn clear(&mut self) {
         self.windows.clear();
     }
@@ -573,6 +485,22 @@ impl ShiftingAssociation {
         Ok(removed)
     }
 
+    /// What the first set and the second are called; an empty name is none.
+    #[must_use]
+    pub fn set_names(&self) -> [&str; 2] {
+        self.0.kernel.names.each_ref().map(String::as_str)
+    }
+
+    /// Gives names to both sets, which the file remembers; an empty one is none.
+    ///
+    /// # Errors
+    /// [`SpecError::AreaName`] names the set whose name cannot be; then nothing has changed.
+    pub fn name_sets(&mut self, names: [&str; 2]) -> Result<(), SpecError> {
+        check_names(names.into_iter()).map_err(|(area, problem)| SpecError::AreaName { area, problem })?;
+        self.0.kernel.names = names.map(str::to_owned);
+        Ok(())
+    }
+
     /// Which of the sets a key is in, as far as the filter can tell.
     #[must_use]
     #[inline]
@@ -639,6 +567,49 @@ impl ShiftingAssociation {
     #[must_use]
     pub fn clear_rate(&self) -> f64 {
         math::association_clear(math::fpr_from_fill(self.fill(), self.probes()))
+    }
+}
+
+/// Reads the section with the names of both sets. One without any name is not written.
+fn decode_names(bytes: &[u8]) -> Result<[String; 2], DecodeError> {
+    let (mut rest, mut names) = (bytes, [const { String::new() }; 2]);
+    for (area, name) in (1..).zip(&mut names) {
+        let mut fields = Fields::new(rest);
+        let length = fields.u8("length of a name")?;
+        let (text, behind) = fields.rest().split_at_checked(length.into()).ok_or(DecodeError::Truncated {
+            field: "name of a set",
+            needed: length.into(),
+            available: fields.rest().len() as u64,
+        })?;
+        *name = core::str::from_utf8(text)
+            .map_err(|_| DecodeError::AreaName { area, problem: AreaNameProblem::NotText })?
+            .to_owned();
+        rest = behind;
+    }
+    if !rest.is_empty() || names.iter().all(String::is_empty) {
+        let (expected, found) = ((bytes.len() - rest.len()) as u64, bytes.len() as u64);
+        return Err(DecodeError::Length { field: "names of the sets", expected, found });
+    }
+    check_names(names.iter().map(String::as_str))
+        .map_err(|(area, problem)| DecodeError::AreaName { area, problem })?;
+    Ok(names)
+}
+
+impl Associate for ShiftingAssociation {
+    fn set_names(&self) -> [&str; 2] {
+        self.set_names()
+    }
+
+    fn name_sets(&mut self, names: [&str; 2]) -> Result<(), SpecError> {
+        self.name_sets(names)
+    }
+
+    fn association_digest(&self, digest: Digest) -> Association {
+        self.association_digest(digest)
+    }
+
+    fn association_batch(&self, digests: &[Digest], answers: &mut Vec<Association>) {
+        self.0.kernel.ask_all(digests, copy, |answer| answers.push(answer));
     }
 }
 

@@ -67,7 +67,7 @@ use crate::wire::{Fields, Frame, Writer};
 pub static FAMILY: Family = Family {
     id: 15,
     name: "shifting-multiplicity",
-    summary: "counts up to 57 without counters, of keys that were counted before; changes if it has counters",
+    summary: "counts up to 57 of keys that were counted before",
     // Without counters. A union of the bits would have the larger count of a key, and not the sum.
     can: ShiftingMultiplicity::CAN,
     probing: &[Probing::Scaled],

@@ -72,7 +72,7 @@ use crate::wire::{Fields, Frame, LABELS, Summing, Writer};
 pub static FAMILY: Family = Family {
     id: 12,
     name: "spatial",
-    summary: "many sets in one filter: which of them is a key in?",
+    summary: "many sets in one filter: which one is a key in?",
     can: Capabilities {
         inserts: false,
         removes: false,
@@ -598,7 +598,7 @@ fn decode_areas(bytes: &[u8], size: &SpatialSize, ascending: bool) -> Result<Vec
 }
 
 /// Names can be printed in a line and tell areas apart; an empty one is none.
-fn check_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), (u16, AreaNameProblem)> {
+pub(crate) fn check_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<(), (u16, AreaNameProblem)> {
     let mut taken = BTreeMap::new();
     for (area, name) in (1..=u16::MAX).zip(names) {
         if name.len() > MAX_NAME {

@@ -75,7 +75,7 @@ use crate::wire::{Fields, Frame, Writer};
 pub static FAMILY: Family = Family {
     id: 7,
     name: "spectral",
-    summary: "counts: how often was this key inserted?",
+    summary: "counts the occurrences of each key",
     // That of the default rule.
     can: capabilities(CountingRule::MinimalIncrease),
     probing: &[Probing::Scaled],

@@ -56,7 +56,7 @@ use crate::wire::{Fields, Frame, Summing, Writer};
 pub static FAMILY: Family = Family {
     id: 19,
     name: "universe",
-    summary: "a set and all others that will be asked for: no wrong answer about either",
+    summary: "fixed set, all other keys known: no errors",
     can: Capabilities {
         inserts: false,
         removes: false,

@@ -69,7 +69,7 @@ use crate::wire::{Fields, Frame, Writer};
 pub static FAMILY: Family = Family {
     id: 16,
     name: "windowed",
-    summary: "remembers the last n keys of an endless stream, forgets older ones",
+    summary: "remembers the last n keys of an endless stream",
     can: Windowed::CAN,
     probing: &[Probing::Sliced, Probing::SlicedSquares],
     cost: Cost { query: "O(k)", insert: "O(k) amortized", space: "2.2 to 3.8 n log2(1/p)" },

@@ -83,6 +83,14 @@ impl Peer {
     }
 }
 
+/// Of the hash of a key, and that of the key and a byte 1.
+pub(super) fn go_positions(key: &[u8], probes: u32, bits: u64) -> ForeignPositions {
+    let mut longer = Vec::with_capacity(key.len() + 1);
+    longer.extend_from_slice(key);
+    longer.push(1);
+    ForeignPositions::go(murmur3_x64_128(key), murmur3_x64_128(&longer), probes, bits)
+}
+
 impl Shape {
     /// Of a file that tells neither how many keys it was made for nor at which rate: the most keys for which its program
     /// would have chosen so many probes, and the rate that it has with them. So nobody is told that it is too full who does
@@ -119,12 +127,7 @@ impl ForeignBloom {
     fn positions(&self, key: &[u8]) -> ForeignPositions {
         let Shape { bits, probes, hashing, .. } = self.shape;
         match &self.peer {
-            Peer::Go { .. } => {
-                let mut longer = Vec::with_capacity(key.len() + 1);
-                longer.extend_from_slice(key);
-                longer.push(1);
-                ForeignPositions::go(murmur3_x64_128(key), murmur3_x64_128(&longer), probes, bits)
-            }
+            Peer::Go { .. } => go_positions(key, probes, bits),
             Peer::Crate { seed } => {
                 let (first, second) = seed.split_first_chunk::<16>().expect("32 bytes");
                 let second = second.first_chunk().expect("32 bytes");
@@ -323,6 +326,12 @@ impl AnyFilter for ForeignBloom {
 
     fn can(&self) -> Capabilities {
         Capabilities { folds: false, ..FAMILY.can }
+    }
+
+    /// What the program's file says nothing of was worked out from the bits and the probes.
+    fn guesses_capacity(&self) -> bool {
+        let Shape { bits, probes, hashing, probing, .. } = self.shape;
+        self.shape == Shape::told_nothing(bits, probes, hashing, probing)
     }
 
     fn report(&self) -> Report {

@@ -83,6 +83,21 @@ pub fn new(bits: u64, probes: u64) -> Result<Box<dyn AnyFilter>, SpecError> {
     create(bits, probes, None)
 }
 
+/// `Locations`: so many values of a key, for filters of any size: `location % bits` is a position in one of so many bits.
+///
+/// ```
+/// use mayhap::interop::go;
+///
+/// let locations = go::locations(b"user:0", 3);
+/// assert_eq!(locations, [0x57fb_d3bf_bbce_f0e5, 0x02bf_6494_a8d4_2de2, 0xafdf_8244_bfd4_607b]);
+/// assert_eq!(locations.iter().map(|location| location % 64).collect::<Vec<_>>(), [37, 34, 59]);
+/// ```
+#[must_use]
+pub fn locations(key: &[u8], probes: u32) -> Vec<u64> {
+    let mut positions = super::bloom::go_positions(key, probes, 1);
+    core::iter::from_fn(|| positions.next_unreduced()).collect()
+}
+
 fn create(bits: u64, probes: u64, made_for: Option<(u64, f64)>) -> Result<Box<dyn AnyFilter>, SpecError> {
     let length = bits;
     let bits = bits.max(1);

@@ -88,6 +88,15 @@ impl Iterator for ForeignPositions {
 
     #[inline]
     fn next(&mut self) -> Option<u64> {
+        let bits = self.bits;
+        Some(self.next_unreduced()? % bits)
+    }
+}
+
+impl ForeignPositions {
+    /// The next value, before it is brought to the bits of a filter.
+    #[inline]
+    pub(crate) fn next_unreduced(&mut self) -> Option<u64> {
         self.left = self.left.checked_sub(1)?;
         let value = match &mut self.walk {
             Walk::Guava64 { c, step } => {
@@ -138,7 +147,7 @@ impl Iterator for ForeignPositions {
                 low_u64(*s >> 32)
             }
         };
-        Some(value % self.bits)
+        Some(value)
     }
 }
 

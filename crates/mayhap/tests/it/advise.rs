@@ -135,6 +135,9 @@ fn rule_4_several_sets_are_spatial_and_two_closed_ones_are_shifting_association(
     assert_eq!(names(&open), ["ribbon", "shifting-association"]);
     assert_eq!(open.runners_up[0].choice.plan.capacity, 500);
     assert_eq!(open.runners_up[1].reason, Reason::SmallerIfClosed);
+    let changing = advised(keys(1000).with_sets(2));
+    assert_eq!(names(&changing), ["shifting-association", "bloom"]);
+    assert_eq!(changing.runners_up[0].reason, Reason::SmallerIfBothKnown);
     assert_eq!(rule(keys(1000).with_sets(1)), (16, "bloom"));
 }
 

@@ -1,11 +1,11 @@
 //! What other libraries call it: every operation of Guava's `BloomFilter`, Go's bits-and-blooms, the C++ cuckoo filter,
-//! a `BitSet` and a class that people write themselves has its equal here.
+//! some Rust crates, a `BitSet` and a class that people write themselves has its equal here.
 //!
-//! README maps the names; its tests look for each of ours in this file.
+//! `docs/library.md` maps the names; its tests look for each of ours in this file.
 
 use mayhap::bits::Bitmap;
 use mayhap::math::{self, ProbesRule};
-use mayhap::{Bloom, Cuckoo, Insertion, Key, Limit, Mismatch, Spec, SpecError};
+use mayhap::{Bloom, Cuckoo, Fuse, Insertion, Key, Limit, Mismatch, Spec, SpecError};
 
 #[test]
 fn guava_put_might_contain_and_the_rest() {
@@ -101,6 +101,23 @@ fn go_bits_and_blooms_add_test_and_the_rest() {
     assert_eq!((filter.inserted(), filter.fill()), (Some(0), 0.0));
     // WriteTo and ReadFrom. JSON and gob are below.
     assert_eq!(Bloom::from_bytes(&copy.to_bytes()).unwrap(), copy);
+}
+
+/// The crates fastbloom, bloomfilter and xorf.
+#[test]
+fn rust_crates_insert_set_check_and_try_from() {
+    // with_false_pos(p).expected_items(n); new_for_fp_rate(n, p)
+    let mut filter = Bloom::new(1000, 0.01).unwrap();
+    // insert of fastbloom and check_and_set of bloomfilter say whether it was there.
+    assert_eq!(filter.insert("key"), Insertion::New);
+    assert_eq!(filter.insert("key"), Insertion::Perhaps);
+    // contains, check
+    assert!(filter.contains("key"));
+    filter.clear();
+    assert!(!filter.contains("key"));
+    // try_from of xorf takes distinct 64-bit numbers only.
+    let fuse = Fuse::build(&["a", "b", "a"], 0.01).unwrap();
+    assert!(fuse.contains("a") && fuse.contains("b"));
 }
 
 /// Files of Guava and of Go, by their own rules: MURMUR128_MITZ_64 and MITZ_32; binary, JSON and gob.

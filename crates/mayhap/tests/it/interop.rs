@@ -80,6 +80,36 @@ fn go_files_are_read_asked_rebuilt_and_written_as_go_does() {
     }
 }
 
+/// The values that `baseHashes` and `location` of Go's package give, and the bits of files that it wrote.
+#[test]
+fn locations_are_those_of_go_and_fit_filters_of_any_size() {
+    let expected = [
+        0x57fb_d3bf_bbce_f0e5,
+        0x02bf_6494_a8d4_2de2,
+        0xafdf_8244_bfd4_607b,
+        0x0c61_5dfc_756f_9779,
+        0x9f6b_94a2_cf4c_72bd,
+        0xb286_c19e_b0df_0d0e,
+        0x5fa6_df4e_c7df_3fa7,
+    ];
+    assert_eq!(go::locations(b"user:0", 7), expected);
+    assert_eq!(go::locations(b"user:0", 2), expected[..2]);
+    for name in Golden::names("go-bloom", 10) {
+        let golden = Golden::new("go-bloom", &name);
+        let file = golden.file();
+        let number = |at: usize| u64::from_be_bytes(*file[at..].first_chunk().unwrap());
+        let (bits, probes) = (number(0), u32::try_from(number(8)).unwrap());
+        let mut words = vec![0u64; file[24..].len() / 8];
+        for key in golden.inserted() {
+            for location in go::locations(&key, probes) {
+                let position = location % bits;
+                words[position as usize / 64] |= 1 << (position % 64);
+            }
+        }
+        assert!(words.iter().flat_map(|word| word.to_be_bytes()).eq(file[24..].iter().copied()), "{name}");
+    }
+}
+
 /// `New(0, 2)`: the modulus is 1 and the bit set has no bit until a key comes.
 #[test]
 fn a_go_bit_set_of_no_bits_grows_with_its_first_key() {

@@ -293,3 +293,29 @@ fn damage_is_refused_or_harmless() {
         assert!(refused > 100 && opened > 20, "{spec:?}: {refused} refused, {opened} opened");
     }
 }
+
+#[test]
+fn a_file_remembers_the_names_of_both_sets() {
+    let spec = Spec::new().with_fpr(0.01);
+    let plain = ShiftingAssociation::of_sets(&spec, &["a"], &["b"]).unwrap();
+    assert_eq!(plain.set_names(), ["", ""]);
+    let mut filter = plain.clone();
+    filter.name_sets(["readers", "writers"]).unwrap();
+    assert!(filter != plain && filter.to_bytes().len() > plain.to_bytes().len());
+    let again = ShiftingAssociation::from_bytes(&filter.to_bytes()).unwrap();
+    assert!(again == filter && again.set_names() == ["readers", "writers"]);
+    filter.clear();
+    assert_eq!(filter.set_names(), ["readers", "writers"]);
+    let opened = mayhap::open(again.to_bytes().into(), None).unwrap();
+    assert_eq!(opened.as_associate().unwrap().set_names(), ["readers", "writers"]);
+    // One may have a name alone. Without any the file is as it was.
+    filter.name_sets(["", "writers"]).unwrap();
+    assert_eq!(ShiftingAssociation::from_bytes(&filter.to_bytes()).unwrap().set_names(), ["", "writers"]);
+    let mut unnamed = again;
+    unnamed.name_sets(["", ""]).unwrap();
+    assert_eq!(unnamed.to_bytes(), plain.to_bytes());
+    for names in [["same", "same"], ["a\nb", "c"], ["a", &"x".repeat(256)]] {
+        assert!(matches!(unnamed.name_sets(names), Err(mayhap::SpecError::AreaName { .. })), "{names:?}");
+        assert_eq!(unnamed.set_names(), ["", ""]);
+    }
+}

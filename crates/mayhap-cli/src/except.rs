@@ -1,4 +1,4 @@
-//! `--allow`: keys that a new filter denies exactly, although its bits may admit them.
+//! `--except`: keys that a filter denies exactly, although its bits may admit them.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,18 +12,18 @@ use crate::input::{Buffer, Chunk};
 use crate::report;
 
 /// The keys of a file, each with the line that it is first in.
-pub(crate) struct Allowed {
+pub(crate) struct Excepted {
     name: String,
     lines: HashMap<Digest, u64, foldhash::fast::RandomState>,
 }
 
-impl fmt::Debug for Allowed {
+impl fmt::Debug for Excepted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Allowed({}, {} keys)", self.name, self.lines.len())
+        write!(f, "Excepted({}, {} keys)", self.name, self.lines.len())
     }
 }
 
-impl Allowed {
+impl Excepted {
     /// Hashes all keys of a file, as the keys of the filter are.
     pub(crate) fn read(path: &Path, keys: &KeyArgs, hashing: Hashing, common: &Common) -> Result<Self> {
         let inputs = keys.inputs(&[path.to_path_buf()]);
@@ -44,7 +44,7 @@ impl Allowed {
         Ok(Self { name, lines })
     }
 
-    /// A key of the set that is allowed as well is an error: one of the two files is wrong.
+    /// A key of the set that is an exception as well is an error: one of the two files is wrong.
     pub(crate) fn refuse(&self, chunk: &Chunk, digests: &[Digest]) -> Result<()> {
         for (index, digest) in digests.iter().enumerate() {
             if let Some(line) = self.lines.get(digest) {
@@ -59,28 +59,33 @@ impl Allowed {
         Ok(())
     }
 
+    /// All keys.
+    pub(crate) fn digests(&self) -> Vec<Digest> {
+        self.lines.keys().copied().collect()
+    }
+
     /// The filter that denies them.
     pub(crate) fn except_from(&self, filter: Box<dyn AnyFilter>, common: &Common) -> Box<dyn AnyFilter> {
         let filter = except(filter, self.lines.keys().copied());
         let stored = filter.exceptions().map_or(0, |exceptions| exceptions.keys);
-        let given = report::grouped(self.lines.len() as u64);
+        let given = report::subject(self.lines.len() as u64, "key");
         let why = if filter.can().exact {
             "an exact set denies them by itself".to_string()
         } else {
             format!("{} are stored, {}", report::grouped(stored), report::bytes(16 * stored))
         };
-        common.say(format_args!("--allow: {given} keys are answered no, exactly; {why}"));
+        common.say(format_args!("--except: {given} answered no, exactly; {why}"));
         filter
     }
 }
 
 /// Standard input can be read once.
-pub(crate) fn check_stdin(allow: &Path, files: &[PathBuf]) -> Result<()> {
+pub(crate) fn check_stdin(except: &Path, files: &[PathBuf]) -> Result<()> {
     let dash = Path::new("-");
     let reads_stdin = files.is_empty() || files.iter().any(|file| file == dash);
-    if allow == dash && reads_stdin {
+    if except == dash && reads_stdin {
         bail!(
-            "standard input can be read once, and both the keys and those of --allow are to be read from it"
+            "standard input can be read once, and both the keys and those of --except are to be read from it"
         );
     }
     Ok(())
