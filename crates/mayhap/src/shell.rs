@@ -17,7 +17,7 @@
 use alloc::vec::Vec;
 use core::convert::Infallible;
 
-use crate::batch::{BATCH, copy, pipeline};
+use crate::batch::{BATCH, pipeline};
 use crate::bits::{Bytes, OutOfMemory, Words};
 use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
 use crate::family::{
@@ -39,6 +39,12 @@ pub(crate) trait KeyHash: Copy + Default {
     fn of_each<T: Key>(keys: &[T], hashing: &Hashing, hashes: &mut [Self]);
 
     fn of_digest(digest: Digest) -> Self;
+
+    /// The hashes of as many keys, from their digests.
+    #[inline(always)]
+    fn of_digests(digests: &[Digest], hashes: &mut [Self]) {
+        hashes.iter_mut().zip(digests).for_each(|(hash, &digest)| *hash = Self::of_digest(digest));
+    }
 
     /// The requested hashing.
     ///
@@ -72,6 +78,11 @@ impl KeyHash for Digest {
     #[inline(always)]
     fn of_digest(digest: Digest) -> Self {
         digest
+    }
+
+    #[inline(always)]
+    fn of_digests(digests: &[Digest], hashes: &mut [Self]) {
+        hashes.copy_from_slice(digests);
     }
 }
 
@@ -398,17 +409,15 @@ impl<K: Kernel> Shell<K> {
     }
 
     /// The loop behind the run-time face.
-    fn contains_hashes(&self, hashes: &[K::Hash], hits: &mut Vec<bool>) {
-        self.kernel.contains_each(hashes, copy, appended(hits, hashes.len()));
-    }
-
     pub(crate) fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        for_each_chunk(digests, of_digests, |hashes| self.contains_hashes(hashes, hits));
+        self.kernel.contains_each(digests, K::Hash::of_digests, appended(hits, digests.len()));
     }
 
     pub(crate) fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        let hash = |keys: &[&[u8]], hashes: &mut [K::Hash]| K::Hash::of_each(keys, &self.hashing, hashes);
-        for_each_chunk(keys, hash, |hashes| self.contains_hashes(hashes, hits));
+        let Ok(()) = for_each_chunk(keys, &self.hashing, |digests| {
+            self.contains_batch(digests, hits);
+            Ok::<(), Infallible>(())
+        });
     }
 
     /// A crafted file may claim any number of calls: they end at the top instead of going round.
@@ -510,7 +519,7 @@ impl<K: Inserts> Shell<K> {
     where
         K: Inserts<Error = Infallible>,
     {
-        let Ok(()) = self.kernel.insert_each(digests, of_digests, |_| {});
+        let Ok(()) = self.kernel.insert_each(digests, K::Hash::of_digests, |_| {});
         self.add_inserted(digests.len() as u64);
     }
 
@@ -523,11 +532,6 @@ impl<K: Inserts> Shell<K> {
     ) -> Result<(), Full> {
         let hashing = self.hashing;
         self.append_outcomes(keys, |keys, hashes| K::Hash::of_each(keys, &hashing, hashes), outcomes)
-    }
-
-    /// The loop behind the run-time face.
-    fn insert_hashes(&mut self, hashes: &[K::Hash], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
-        self.append_outcomes(hashes, copy, outcomes)
     }
 
     #[inline(always)]
@@ -545,30 +549,21 @@ impl<K: Inserts> Shell<K> {
         outcome.map_err(|full| Full { inserted: done, ..full.into() })
     }
 
+    /// The loop behind the run-time face.
     pub(crate) fn insert_batch(
         &mut self,
         digests: &[Digest],
         outcomes: &mut Vec<Insertion>,
     ) -> Result<(), Full> {
-        self.insert_chunks(digests, of_digests, outcomes)
+        self.append_outcomes(digests, K::Hash::of_digests, outcomes)
     }
 
     pub(crate) fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
-        let hashing = self.hashing;
-        self.insert_chunks(keys, |keys, hashes| K::Hash::of_each(keys, &hashing, hashes), outcomes)
-    }
-
-    fn insert_chunks<T>(
-        &mut self,
-        keys: &[T],
-        hash: impl Fn(&[T], &mut [K::Hash]),
-        outcomes: &mut Vec<Insertion>,
-    ) -> Result<(), Full> {
-        let mut done = 0;
-        try_for_each_chunk(keys, hash, |hashes| {
-            let inserted = self.insert_hashes(hashes, outcomes);
+        let (hashing, mut done) = (self.hashing, 0);
+        for_each_chunk(keys, &hashing, |digests| {
+            let inserted = self.insert_batch(digests, outcomes);
             inserted.map_err(|full| Full { inserted: done + full.inserted, ..full })?;
-            done += hashes.len() as u64;
+            done += digests.len() as u64;
             Ok(())
         })
     }
@@ -594,7 +589,7 @@ impl<K: Removes> Shell<K> {
 
     pub(crate) fn remove_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Removal>) {
         outcomes.reserve(digests.len());
-        for_each_chunk(digests, of_digests, |hashes| self.kernel.remove_each(hashes, copy, outcomes));
+        self.kernel.remove_each(digests, K::Hash::of_digests, outcomes);
     }
 }
 
@@ -617,7 +612,7 @@ impl<K: Counts> Shell<K> {
 
     pub(crate) fn count_batch(&self, digests: &[Digest], counts: &mut Vec<u64>) {
         counts.reserve(digests.len());
-        for_each_chunk(digests, of_digests, |hashes| self.kernel.count_each(hashes, copy, counts));
+        self.kernel.count_each(digests, K::Hash::of_digests, counts);
     }
 }
 
@@ -653,10 +648,6 @@ impl<K: Kernel> Shell<K> {
     }
 }
 
-fn of_digests<H: KeyHash>(digests: &[Digest], hashes: &mut [H]) {
-    hashes.iter_mut().zip(digests).for_each(|(hash, &digest)| *hash = H::of_digest(digest));
-}
-
 /// Room for `len` answers more.
 #[inline(always)]
 fn appended(hits: &mut Vec<bool>, len: usize) -> &mut [bool] {
@@ -665,37 +656,30 @@ fn appended(hits: &mut Vec<bool>, len: usize) -> &mut [bool] {
     &mut hits[start..]
 }
 
-/// Hashes keys, a chunk at a time.
-fn for_each_chunk<T, H: KeyHash>(keys: &[T], hash: impl Fn(&[T], &mut [H]), mut act: impl FnMut(&[H])) {
-    let Ok(()) = try_for_each_chunk(keys, hash, |hashes| {
-        act(hashes);
-        Ok::<(), Infallible>(())
-    });
-}
-
-/// The same, until an error. Few keys do not pay for the space of many, which is zeroed first.
-fn try_for_each_chunk<T, H: KeyHash, E>(
-    keys: &[T],
-    hash: impl Fn(&[T], &mut [H]),
-    act: impl FnMut(&[H]) -> Result<(), E>,
+/// Hashes keys that come at run time, a chunk at a time, until an error. Few keys do not pay for the space of many, which is
+/// zeroed first.
+fn for_each_chunk<E>(
+    keys: &[&[u8]],
+    hashing: &Hashing,
+    act: impl FnMut(&[Digest]) -> Result<(), E>,
 ) -> Result<(), E> {
-    fn chunks<const SPACE: usize, T, H: KeyHash, E>(
-        keys: &[T],
-        hash: impl Fn(&[T], &mut [H]),
-        mut act: impl FnMut(&[H]) -> Result<(), E>,
+    fn chunks<const SPACE: usize, E>(
+        keys: &[&[u8]],
+        hashing: &Hashing,
+        mut act: impl FnMut(&[Digest]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut hashes = [H::default(); SPACE];
+        let mut digests = [Digest::default(); SPACE];
         for keys in keys.chunks(SPACE) {
-            let hashes = &mut hashes[..keys.len()];
-            hash(keys, hashes);
-            act(hashes)?;
+            let digests = &mut digests[..keys.len()];
+            Key::digests(keys, hashing, digests);
+            act(digests)?;
         }
         Ok(())
     }
     match keys.len() {
-        0..=BATCH => chunks::<BATCH, _, _, _>(keys, hash, act),
-        ..=FEW => chunks::<FEW, _, _, _>(keys, hash, act),
-        _ => chunks::<CHUNK, _, _, _>(keys, hash, act),
+        few if few <= BATCH => chunks::<BATCH, _>(keys, hashing, act),
+        few if few <= FEW => chunks::<FEW, _>(keys, hashing, act),
+        _ => chunks::<CHUNK, _>(keys, hashing, act),
     }
 }
 

@@ -12,7 +12,7 @@ use super::table::{self, quoted};
 ///
 /// A block fenced as `sh` must end with status 0. In one fenced as `console`, `$ ` begins a command, and what it prints to
 /// both outputs must be the lines below, where `…` is any text within a line, and alone on a line any lines. A block
-/// fenced as `sh no-run` is not run. README.zh-CN.md is not among them: a test compares its commands and what they print with
+/// fenced as `sh skip` is not run. README.zh-CN.md is not among them: a test compares its commands and what they print with
 /// those of README.md.
 pub(super) const DOCUMENTS: [&str; 9] = [
     "README.md",
@@ -298,9 +298,9 @@ mod tests {
 
     #[test]
     fn a_transcript_is_commands_with_what_they_print() {
-        let document = "x\n```console\n$ one \\\n  two\nout\n$ three\n```\n```sh no-run\nfour\n```\n";
+        let document = "x\n```console\n$ one \\\n  two\nout\n$ three\n```\n```sh skip\nfour\n```\n";
         let blocks = blocks(document);
-        assert_eq!((blocks.len(), blocks[0].line, blocks[1].language), (2, 3, "sh no-run"));
+        assert_eq!((blocks.len(), blocks[0].line, blocks[1].language), (2, 3, "sh skip"));
         let calls = transcript(&blocks[0]);
         assert_eq!(calls[0], (3, "one \\\n  two".to_owned(), vec!["out"]));
         assert_eq!(calls[1], (6, "three".to_owned(), vec![]));

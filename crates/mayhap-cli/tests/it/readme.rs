@@ -44,7 +44,7 @@ fn the_first_line_of_each_links_to_the_other() {
 fn code_and_comment<'a>(language: &str, line: &'a str) -> (&'a str, Option<&'a str>) {
     let mark = match language {
         "rust" => "//",
-        "sh" | "sh no-run" => "#",
+        "sh" | "sh skip" => "#",
         "console" if line.starts_with("$ ") => "#",
         _ => return (line, None),
     };
@@ -74,7 +74,7 @@ fn comments_are_told_from_code() {
     for (language, line, code, comment) in [
         ("sh", "mayhap dedup a > b   # drops repeats", "mayhap dedup a > b", Some("# drops repeats")),
         ("sh", "# all of it", "", Some("# all of it")),
-        ("sh no-run", "echo 'a # b' \"# c\" d#e", "echo 'a # b' \"# c\" d#e", None),
+        ("sh skip", "echo 'a # b' \"# c\" d#e", "echo 'a # b' \"# c\" d#e", None),
         ("console", "$ wc -l # lines", "$ wc -l", Some("# lines")),
         ("console", "3 # printed", "3 # printed", None),
         ("rust", "seen.insert(\"https://a/\"); // one", "seen.insert(\"https://a/\");", Some("// one")),
