@@ -19,7 +19,7 @@ use core::convert::Infallible;
 
 use crate::batch::{BATCH, copy, pipeline};
 use crate::bits::{Bytes, OutOfMemory, Words};
-use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
+use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
 use crate::family::{
     self, AnyFilter, Capabilities, CounterReport, Doublings, Family, Guarantee, LayerReport, Report, Slots,
     WindowReport,
@@ -27,6 +27,9 @@ use crate::family::{
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::paths::Paths;
 use crate::rates::Rate;
+use crate::shards::DigestShards;
+#[cfg(feature = "std")]
+use crate::shards::MemoryShards;
 use crate::spec::{Layout, Plan, Spec};
 use crate::traits::{Insertion, Removal};
 use crate::wire::{Frame, Header, Summing, Writer};
@@ -200,6 +203,16 @@ pub(crate) trait Kernel: Clone {
         Ok(())
     }
 
+    /// How many keys it was built of, if all were given at once. They count as inserted.
+    fn keys(&self) -> Option<u64> {
+        None
+    }
+
+    /// How many keys it knows not to be in, if it was told of any.
+    fn others(&self) -> Option<u64> {
+        None
+    }
+
     /// How it is laid out, where its family has a choice.
     fn layout(&self) -> Option<Layout> {
         None
@@ -240,6 +253,15 @@ pub(crate) trait Empty: Kernel {
     fn empty(spec: &Spec) -> Result<Self, SpecError>;
 
     fn clear(&mut self);
+}
+
+/// It is built of all its keys at once.
+pub(crate) trait Built: Kernel {
+    /// One with the keys of `source`, built by `threads` threads. Their number does not change it.
+    ///
+    /// # Errors
+    /// [`BuildError`] says what cannot be built, or what is wrong with the source.
+    fn built(spec: &Spec, source: &dyn DigestShards, threads: usize) -> Result<Self, BuildError>;
 }
 
 /// Keys can be inserted one after the other.
@@ -381,6 +403,11 @@ const CHUNK: usize = 1024;
 const FEW: usize = 256;
 
 impl<K: Kernel> Shell<K> {
+    /// A filter that was built of all its keys.
+    pub(crate) fn of_built(kernel: K, hashing: Hashing) -> Self {
+        Self { inserted: kernel.keys(), kernel, hashing }
+    }
+
     /// The same around another kernel.
     pub(crate) fn with(&self, kernel: K) -> Self {
         Self { kernel, hashing: self.hashing, inserted: self.inserted }
@@ -452,7 +479,8 @@ impl<K: Kernel> Shell<K> {
         frame.header.must_probe_by(family.probing)?;
         K::Hash::must_be_of(&frame.header, hashing)?;
         let kernel = K::read(frame, hashing)?;
-        Ok(Self { kernel, hashing, inserted: frame.header.inserted })
+        let inserted = kernel.keys().or(frame.header.inserted);
+        Ok(Self { kernel, hashing, inserted })
     }
 }
 
@@ -473,6 +501,34 @@ impl<K: Empty> Shell<K> {
     pub(crate) fn clear(&mut self) {
         self.kernel.clear();
         self.inserted = Some(0);
+    }
+}
+
+impl<K: Built> Shell<K> {
+    #[cfg(feature = "std")]
+    pub(crate) fn build<T: Key + Sync>(
+        keys: &[T],
+        spec: &Spec,
+        threads: usize,
+        family: &Family,
+    ) -> Result<Self, BuildError> {
+        let spec = spec.with_capacity(keys.len().max(1) as u64);
+        // A spec that cannot be met is refused before the keys are hashed.
+        (family.plan)(&spec)?;
+        let bits = spec.paths.shard_bits(keys.len() as u64);
+        let shards = MemoryShards::hashed(keys, K::Hash::hashing(&spec)?, bits, threads);
+        Self::from_shards(&spec, &shards, threads, family)
+    }
+
+    pub(crate) fn from_shards(
+        spec: &Spec,
+        source: &dyn DigestShards,
+        threads: usize,
+        family: &Family,
+    ) -> Result<Self, BuildError> {
+        (family.plan)(spec)?;
+        let hashing = K::Hash::hashing(spec)?;
+        Ok(Self::of_built(K::built(spec, source, threads)?, hashing))
     }
 }
 
@@ -721,9 +777,25 @@ pub(crate) fn take_words(frame: &mut Frame, bytes: u64) -> Result<Words, DecodeE
     if found != bytes {
         return Err(DecodeError::Length { field: "payload", expected: bytes, found });
     }
+    take_all_words(frame)
+}
+
+/// The payload of a file as words, however many there are.
+pub(crate) fn take_all_words(frame: &mut Frame) -> Result<Words, DecodeError> {
     let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
     Words::from_bytes(payload)
         .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })
+}
+
+/// The number of keys that a filter was built of is at most `most`, and the header has the same number.
+pub(crate) fn must_be_built_of(frame: &Frame, keys: u64, most: u64) -> Result<(), DecodeError> {
+    if let Some(found) = frame.header.ones.filter(|&ones| ones > most) {
+        return Err(DecodeError::Value { field: "number of keys", found });
+    }
+    if keys > most || frame.header.ones.is_some_and(|ones| ones != keys) {
+        return Err(DecodeError::Value { field: "keys", found: keys });
+    }
+    Ok(())
 }
 
 /// How many of `places` are taken, as the header says or by `count`. It is compared only when the whole payload is read anyway,
@@ -780,6 +852,7 @@ pub(crate) fn from_bytes<K: Kernel>(
 ///
 /// - `new`: it is made by capacity and rate;
 /// - `specified`: it is made empty, of a [`Spec`], and can be cleared;
+/// - `built`: it is built of all its keys at once, and of their digests;
 /// - `inserts_until_full` in place of `inserts`, where an insert can fail;
 /// - `may_insert` and `may_remove` in place of `inserts` and `removes`, where only some filters of the family can, as their
 ///   [`can`](Kernel::can) says;
@@ -805,7 +878,7 @@ macro_rules! filter {
             };
         }
 
-        $($crate::shell::filter!(@methods $name $kernel, $can, $(#[$more])*);)*
+        $($crate::shell::filter!(@methods $name $family, $can, $(#[$more])*);)*
 
         impl $name {
             /// Whether a key is perhaps in. `false` is certain.
@@ -947,6 +1020,10 @@ macro_rules! filter {
                 $crate::shell::Kernel::settle(&mut self.0.kernel)
             }
 
+            fn others(&self) -> Option<u64> {
+                $crate::shell::Kernel::others(&self.0.kernel)
+            }
+
             fn layout(&self) -> Option<$crate::spec::Layout> {
                 $crate::shell::Kernel::layout(&self.0.kernel)
             }
@@ -978,6 +1055,7 @@ macro_rules! filter {
     // What the list says, as the table of the family.
     (@capability $table:ident new) => {};
     (@capability $table:ident specified) => {};
+    (@capability $table:ident built) => {};
     (@capability $table:ident matches) => {};
     (@capability $table:ident may_insert) => {};
     (@capability $table:ident may_remove) => {};
@@ -1062,7 +1140,7 @@ macro_rules! filter {
     (@face $other:ident) => {};
 
     // Methods, and the traits of the same subject.
-    (@methods $name:ident $kernel:ty, new, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, new, $(#[$more:meta])*) => {
         impl $name {
             /// An empty filter for so many keys at such a false-positive rate.
             $(#[$more])*
@@ -1074,7 +1152,7 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, specified, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, specified, $(#[$more:meta])*) => {
         impl $name {
             /// An empty filter of whatever was asked for.
             $(#[$more])*
@@ -1091,7 +1169,56 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, matches, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, built, $(#[$more:meta])*) => {
+        impl $name {
+            /// A filter of these keys, with a false-positive rate of at most `fpr`. Repeated keys do no harm.
+            $(#[$more])*
+            ///
+            /// # Errors
+            /// [`BuildError`](crate::BuildError) names the rate that is not possible, or the memory that was not granted.
+            #[cfg(feature = "std")]
+            pub fn build<K: $crate::hash::Key + Sync>(
+                keys: &[K],
+                fpr: f64,
+            ) -> Result<Self, $crate::error::BuildError> {
+                Self::build_with(keys, &$crate::spec::Spec::new().with_fpr(fpr), 1)
+            }
+
+            /// A filter of these keys as `spec` asks for it, built by `threads` threads. Their number does not change the
+            /// filter. The capacity is the number of keys.
+            ///
+            /// # Errors
+            /// [`BuildError`](crate::BuildError) names what is not possible, or the memory that was not granted.
+            #[cfg(feature = "std")]
+            pub fn build_with<K: $crate::hash::Key + Sync>(
+                keys: &[K],
+                spec: &$crate::spec::Spec,
+                threads: usize,
+            ) -> Result<Self, $crate::error::BuildError> {
+                $crate::shell::Shell::build(keys, spec, threads, &$family).map(Self)
+            }
+
+            /// A filter of keys that are hashed already, built by `threads` threads. Their number does not change the filter.
+            ///
+            /// # Errors
+            /// [`BuildError`](crate::BuildError) names what is not possible, the memory that was not granted, or what is wrong
+            /// with the source.
+            pub fn from_shards(
+                spec: &$crate::spec::Spec,
+                source: &dyn $crate::shards::DigestShards,
+                threads: usize,
+            ) -> Result<Self, $crate::error::BuildError> {
+                $crate::shell::Shell::from_shards(spec, source, threads, &$family).map(Self)
+            }
+
+            /// How many different keys it was built of. Two keys with the same first 64 bits of hash count as one.
+            #[must_use]
+            pub fn keys(&self) -> u64 {
+                $crate::shell::Kernel::keys(&self.0.kernel).expect("it was built of them")
+            }
+        }
+    };
+    (@methods $name:ident $family:ident, matches, $(#[$more:meta])*) => {
         impl $name {
             /// Whether the other can be combined with this one: same parameters, same hashing.
             $(#[$more])*
@@ -1103,7 +1230,7 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, inserts, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, inserts, $(#[$more:meta])*) => {
         impl $name {
             /// Inserts a key.
             $(#[$more])*
@@ -1129,7 +1256,7 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, inserts_until_full, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, inserts_until_full, $(#[$more:meta])*) => {
         impl $name {
             /// Inserts a key.
             $(#[$more])*
@@ -1155,7 +1282,7 @@ macro_rules! filter {
 
         $crate::shell::filter!(@insert $name);
     };
-    (@methods $name:ident $kernel:ty, may_insert, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, may_insert, $(#[$more:meta])*) => {
         impl $name {
             /// Inserts a key.
             $(#[$more])*
@@ -1192,7 +1319,7 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, removes, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, removes, $(#[$more:meta])*) => {
         impl $name {
             /// Removes a key, once if it is in several times.
             $(#[$more])*
@@ -1214,7 +1341,7 @@ macro_rules! filter {
 
         $crate::shell::filter!(@remove $name);
     };
-    (@methods $name:ident $kernel:ty, may_remove, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, may_remove, $(#[$more:meta])*) => {
         impl $name {
             /// Removes a key, once if it is in several times.
             $(#[$more])*
@@ -1248,7 +1375,7 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, counts, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, counts, $(#[$more:meta])*) => {
         impl $name {
             /// How often a key is in, perhaps.
             $(#[$more])*
@@ -1278,7 +1405,7 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, merges, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, merges, $(#[$more:meta])*) => {
         impl $name {
             /// Union: afterwards this filter holds every key of both.
             $(#[$more])*
@@ -1299,7 +1426,7 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, intersects, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, intersects, $(#[$more:meta])*) => {
         impl $name {
             /// Intersection: afterwards this filter still holds every key that is in both.
             ///
@@ -1323,7 +1450,7 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, subtracts, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, subtracts, $(#[$more:meta])*) => {
         impl $name {
             /// Difference: afterwards this set holds its keys that are not in the other.
             $(#[$more])*
@@ -1344,7 +1471,7 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, $other:ident, $(#[$more:meta])*) => {};
+    (@methods $name:ident $family:ident, $other:ident, $(#[$more:meta])*) => {};
 }
 
 pub(crate) use filter;

@@ -1140,6 +1140,11 @@ impl FuseSize {
         shards * slots.next_multiple_of(64) * u64::from(self.width)
     }
 
+    pub(crate) fn plan(&self) -> Plan {
+        let Self { capacity, ways, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: Some(ways) }
+    }
+
     /// Four places per key are `compact`, three `fastest`.
     #[must_use]
     pub const fn layout(&self) -> Layout {
