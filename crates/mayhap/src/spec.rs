@@ -1234,6 +1234,11 @@ impl RibbonSize {
         shards * words * 64
     }
 
+    pub(crate) fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: None }
+    }
+
     /// The rate of as many keys.
     pub(crate) fn planned_fpr(&self) -> f64 {
         math::ribbon_planned_fpr(self.capacity, self.row_bits, self.columns, self.more)
