@@ -1332,6 +1332,11 @@ impl UniverseSize {
         shards * 64 * (first + math::ribbon_words(admitted, self.row_bits, 1, 0))
     }
 
+    pub(crate) fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: None }
+    }
+
     /// Rows of 128 bits are `compact`, of 64 `fastest`.
     #[must_use]
     pub const fn layout(&self) -> Layout {
