@@ -16,13 +16,14 @@
 
 use alloc::vec::Vec;
 use core::convert::Infallible;
+use core::num::NonZeroU16;
 
 use crate::batch::{BATCH, copy, pipeline};
 use crate::bits::{Bytes, OutOfMemory, Words};
 use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
 use crate::family::{
-    self, AnyFilter, Capabilities, CounterReport, Doublings, Family, Guarantee, LayerReport, Report, Slots,
-    WindowReport,
+    self, AnyFilter, AreasReport, Capabilities, CounterReport, Doublings, Family, Guarantee, LayerReport,
+    Report, Slots, WindowReport,
 };
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::paths::Paths;
@@ -31,7 +32,7 @@ use crate::shards::DigestShards;
 #[cfg(feature = "std")]
 use crate::shards::MemoryShards;
 use crate::spec::{Layout, Plan, Spec};
-use crate::traits::{Insertion, Removal};
+use crate::traits::{self, Insertion, Removal};
 use crate::wire::{Frame, Header, Summing, Writer};
 
 /// What a kernel takes of a key's hash.
@@ -360,6 +361,47 @@ pub(crate) trait Counts: Kernel {
     }
 }
 
+/// It holds many sets, which are called areas and have the numbers from 1 on, and says which of them a key is in.
+pub(crate) trait Labels: Kernel {
+    /// The number of areas.
+    fn areas(&self) -> u16;
+
+    /// The name of an area, if it has one.
+    fn area_name(&self, area: u16) -> Option<&str>;
+
+    /// Gives names to all areas, in order; an empty one is none.
+    ///
+    /// # Errors
+    /// [`SpecError`] if there are more or fewer names than areas, or a name is not allowed; then nothing has changed.
+    fn name_areas(&mut self, names: &[&str]) -> Result<(), SpecError>;
+
+    /// The area that a key is probably in, or `None`.
+    fn label(&self, hash: Self::Hash) -> Option<NonZeroU16>;
+
+    /// Calls `each` with the label of every key, in order.
+    fn label_each<T>(
+        &self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Self::Hash]),
+        each: impl FnMut(Option<NonZeroU16>),
+    );
+
+    /// Inserts keys into an area in order, and calls `each` with the outcome of every one.
+    ///
+    /// # Errors
+    /// There is no such area; then nothing has changed.
+    fn insert_into<T>(
+        &mut self,
+        area: u16,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Self::Hash]),
+        each: impl FnMut(Insertion),
+    ) -> Result<(), Full>;
+
+    /// What is known of its areas.
+    fn area_report(&self) -> AreasReport<'_>;
+}
+
 /// There is a union.
 pub(crate) trait Merges: Kernel {
     /// Holds every key of both afterwards. They hash alike.
@@ -675,6 +717,71 @@ impl<K: Counts> Shell<K> {
         counts.reserve(digests.len());
         for_each_chunk(digests, of_digests, |hashes| self.kernel.count_each(hashes, copy, counts));
     }
+}
+
+impl<K: Labels> Shell<K> {
+    #[inline(always)]
+    pub(crate) fn label(&self, key: impl Key) -> Option<u16> {
+        self.kernel.label(K::Hash::of(&self.hashing, key)).map(NonZeroU16::get)
+    }
+
+    pub(crate) fn label_digest(&self, digest: Digest) -> traits::Labels {
+        labels_of(self.kernel.label(K::Hash::of_digest(digest)))
+    }
+
+    #[inline(always)]
+    pub(crate) fn label_each<T: Key>(&self, keys: &[T], labels: &mut Vec<Option<u16>>) {
+        let hashing = self.hashing;
+        let hash = |keys: &[T], hashes: &mut [K::Hash]| K::Hash::of_each(keys, &hashing, hashes);
+        labels.reserve(keys.len());
+        self.kernel.label_each(keys, hash, |label| labels.push(label.map(NonZeroU16::get)));
+    }
+
+    pub(crate) fn label_batch(&self, digests: &[Digest], labels: &mut Vec<traits::Labels>) {
+        labels.reserve(digests.len());
+        self.kernel.label_each(digests, of_digests, |label| labels.push(labels_of(label)));
+    }
+
+    #[inline(always)]
+    pub(crate) fn insert_into(&mut self, area: u16, key: impl Key) -> Result<Insertion, Full> {
+        self.insert_hash_into(area, K::Hash::of(&self.hashing, key))
+    }
+
+    pub(crate) fn insert_digest_into(&mut self, area: u16, digest: Digest) -> Result<Insertion, Full> {
+        self.insert_hash_into(area, K::Hash::of_digest(digest))
+    }
+
+    #[inline(always)]
+    fn insert_hash_into(&mut self, area: u16, hash: K::Hash) -> Result<Insertion, Full> {
+        let mut outcome = Insertion::Perhaps;
+        self.kernel.insert_into(area, &[hash], copy, |of_key| outcome = of_key)?;
+        self.add_inserted(1);
+        Ok(outcome)
+    }
+
+    #[inline(always)]
+    pub(crate) fn insert_all_into<T: Key>(&mut self, area: u16, keys: &[T]) -> Result<(), Full> {
+        let hashing = self.hashing;
+        let hash = |keys: &[T], hashes: &mut [K::Hash]| K::Hash::of_each(keys, &hashing, hashes);
+        self.kernel.insert_into(area, keys, hash, |_| {})?;
+        self.add_inserted(keys.len() as u64);
+        Ok(())
+    }
+
+    pub(crate) fn insert_batch_into(
+        &mut self,
+        area: u16,
+        digests: &[Digest],
+        outcomes: &mut Vec<Insertion>,
+    ) -> Result<(), Full> {
+        self.kernel.insert_into(area, digests, of_digests, |outcome| outcomes.push(outcome))?;
+        self.add_inserted(digests.len() as u64);
+        Ok(())
+    }
+}
+
+fn labels_of(label: Option<NonZeroU16>) -> traits::Labels {
+    label.map_or(traits::Labels::None, traits::Labels::One)
 }
 
 impl<K: Merges> Shell<K> {
@@ -1107,6 +1214,19 @@ macro_rules! filter {
             Some(self)
         }
     };
+    (@face labels) => {
+        fn area_report(&self) -> Option<$crate::family::AreasReport<'_>> {
+            Some($crate::shell::Labels::area_report(&self.0.kernel))
+        }
+
+        fn as_label(&self) -> Option<&dyn $crate::traits::Label> {
+            Some(self)
+        }
+
+        fn as_label_mut(&mut self) -> Option<&mut dyn $crate::traits::Label> {
+            Some(self)
+        }
+    };
     (@face merges) => {
         fn as_merge(&mut self) -> Option<&mut dyn $crate::traits::Merge> {
             let can = $crate::family::AnyFilter::can(self);
@@ -1402,6 +1522,112 @@ macro_rules! filter {
 
             fn count_batch(&self, digests: &[$crate::hash::Digest], counts: &mut ::alloc::vec::Vec<u64>) {
                 self.0.count_batch(digests, counts);
+            }
+        }
+    };
+    (@methods $name:ident $family:ident, labels, $(#[$more:meta])*) => {
+        impl $name {
+            /// The area that a key is probably in. `None` is certain.
+            $(#[$more])*
+            #[must_use]
+            #[inline]
+            pub fn label(&self, key: impl $crate::hash::Key) -> Option<u16> {
+                self.0.label(key)
+            }
+
+            /// Looks up many keys, several at a time in flight; appends one answer each, as `label` gives it.
+            pub fn label_each<K: $crate::hash::Key>(
+                &self,
+                keys: &[K],
+                labels: &mut ::alloc::vec::Vec<Option<u16>>,
+            ) {
+                self.0.label_each(keys, labels);
+            }
+
+            /// Inserts a key into an area. [`New`](crate::Insertion::New): it was certainly in no area before.
+            ///
+            /// # Errors
+            /// [`Full`](crate::Full) if there is no such area; then nothing has changed.
+            #[inline]
+            pub fn insert(
+                &mut self,
+                key: impl $crate::hash::Key,
+                area: u16,
+            ) -> Result<$crate::traits::Insertion, $crate::error::Full> {
+                self.0.insert_into(area, key)
+            }
+
+            /// Inserts many keys into an area, several at a time in flight.
+            ///
+            /// # Errors
+            /// [`Full`](crate::Full) if there is no such area; then nothing has changed.
+            pub fn insert_all<K: $crate::hash::Key>(
+                &mut self,
+                keys: &[K],
+                area: u16,
+            ) -> Result<(), $crate::error::Full> {
+                self.0.insert_all_into(area, keys)
+            }
+
+            /// How many areas there are; they have the numbers from 1 on.
+            #[must_use]
+            pub fn areas(&self) -> u16 {
+                $crate::shell::Labels::areas(&self.0.kernel)
+            }
+
+            /// The name of an area, if it has one.
+            #[must_use]
+            pub fn name(&self, area: u16) -> Option<&str> {
+                $crate::shell::Labels::area_name(&self.0.kernel, area)
+            }
+
+            /// The area of this name.
+            #[must_use]
+            pub fn area(&self, name: &str) -> Option<u16> {
+                (1..=self.areas()).find(|&area| self.name(area) == Some(name))
+            }
+        }
+
+        impl $crate::traits::Label for $name {
+            fn areas(&self) -> u16 {
+                $crate::shell::Labels::areas(&self.0.kernel)
+            }
+
+            fn area_name(&self, area: ::core::num::NonZeroU16) -> Option<&str> {
+                $crate::shell::Labels::area_name(&self.0.kernel, area.get())
+            }
+
+            fn name_areas(&mut self, names: &[&str]) -> Result<(), $crate::error::SpecError> {
+                $crate::shell::Labels::name_areas(&mut self.0.kernel, names)
+            }
+
+            fn insert_labelled(
+                &mut self,
+                digest: $crate::hash::Digest,
+                area: ::core::num::NonZeroU16,
+            ) -> Result<$crate::traits::Insertion, $crate::error::Full> {
+                self.0.insert_digest_into(area.get(), digest)
+            }
+
+            fn insert_labelled_batch(
+                &mut self,
+                digests: &[$crate::hash::Digest],
+                area: ::core::num::NonZeroU16,
+                outcomes: &mut ::alloc::vec::Vec<$crate::traits::Insertion>,
+            ) -> Result<(), $crate::error::Full> {
+                self.0.insert_batch_into(area.get(), digests, outcomes)
+            }
+
+            fn label_digest(&self, digest: $crate::hash::Digest) -> $crate::traits::Labels {
+                self.0.label_digest(digest)
+            }
+
+            fn label_batch(
+                &self,
+                digests: &[$crate::hash::Digest],
+                labels: &mut ::alloc::vec::Vec<$crate::traits::Labels>,
+            ) {
+                self.0.label_batch(digests, labels);
             }
         }
     };

@@ -1818,6 +1818,11 @@ impl SpatialSize {
     pub const fn bits(&self) -> u64 {
         self.cells.saturating_mul(self.label_bits as u64)
     }
+
+    pub(crate) const fn plan(&self) -> Plan {
+        let Self { capacity, probes, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: Some(probes) }
+    }
 }
 
 /// The largest count that a shifting filter tells: the bits of one window.
