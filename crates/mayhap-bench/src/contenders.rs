@@ -385,7 +385,9 @@ fn counting<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender
                 counting.insert_all(keys);
                 counting
             },
-            |counting: &Counting, keys| count_batches(keys, |batch, hits| counting.contains_each(batch, hits)),
+            |counting: &Counting, keys| {
+                count_batches(keys, |batch, hits| counting.contains_each(batch, hits))
+            },
             bytes,
             |counting: &mut Counting, keys| {
                 Some(count_removed(keys, |batch, removed| counting.remove_all(batch, removed)))
@@ -454,7 +456,9 @@ fn spectral<'k, K: BenchKey + 'k>(Task { keys, fpr, .. }: Task) -> Vec<Contender
                 spectral.insert_all(keys);
                 spectral
             },
-            |spectral: &Spectral, keys| count_batches(keys, |batch, hits| spectral.contains_each(batch, hits)),
+            |spectral: &Spectral, keys| {
+                count_batches(keys, |batch, hits| spectral.contains_each(batch, hits))
+            },
             bytes,
         ),
     ]

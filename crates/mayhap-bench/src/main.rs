@@ -9,6 +9,7 @@ mod contenders;
 mod cuckoo;
 mod dedup;
 mod growth;
+mod instructions;
 mod keys;
 mod known;
 mod limits;
@@ -47,6 +48,9 @@ impl Size {
 }
 
 fn main() -> Result<()> {
+    if instructions::row()? {
+        return Ok(());
+    }
     let options = match options::parse(std::env::args().skip(1))? {
         Command::Help => {
             print!("{USAGE}");
@@ -91,6 +95,9 @@ fn main() -> Result<()> {
     }
     if options.build_file {
         build_file::run(options.size)?;
+    }
+    if options.instructions {
+        instructions::run(options.size)?;
     }
     if options.dedup {
         dedup::run(options.size, &options.text)?;

@@ -8,7 +8,8 @@ use crate::keys::Kind;
 use crate::{Size, dedup};
 
 pub(crate) const USAGE: &str = "\
-usage: mayhap-bench [filters] [cuckoo] [shifting] [growth] [static] [threads] [build-file] [dedup] [options]
+usage: mayhap-bench [filters] [cuckoo] [shifting] [growth] [static] [threads] [build-file] [dedup]
+       [instructions] [options]
 
   filters            filters against their peers and against physical limits
   threads            two threads that fill one filter of 100 million keys, against one
@@ -19,7 +20,8 @@ usage: mayhap-bench [filters] [cuckoo] [shifting] [growth] [static] [threads] [b
   build-file         `mayhap build` against `wc -l` and one pass of hashing
   dedup              `mayhap dedup` of 20 million lines against `cat` and gzip; and against DuckDB, polars, hist, huniq, runiq,
                      cuniq, sort and awk with three kinds of text: tables in Markdown; 4 GB of files
-                     without any of them, all run
+  instructions       instructions per key of six families, one by one, in batches and at run time; needs valgrind
+                     without any of them, all run but this
 
 options, for `filters`; for `cuckoo` --repetitions, --csv and --quick, for `growth` also --keys and --fpr, for `static`
 also --keys; for `shifting` --repetitions and --quick:
@@ -61,6 +63,7 @@ pub(crate) struct Options {
     pub(crate) static_: bool,
     pub(crate) build_file: bool,
     pub(crate) dedup: bool,
+    pub(crate) instructions: bool,
     pub(crate) text: TextOptions,
     pub(crate) size: Size,
     pub(crate) keys: Vec<u64>,
@@ -91,6 +94,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
     let mut quick = false;
     let (mut filters, mut cuckoo, mut shifting, mut growth) = (false, false, false, false);
     let (mut static_, mut threads, mut build_file, mut dedup) = (false, false, false, false);
+    let mut instructions = false;
     let mut text = TextOptions::default();
     let (mut keys, mut kinds, mut rates, mut only) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut repetitions, mut csv) = (None, None);
@@ -105,6 +109,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             "static" => static_ = true,
             "build-file" => build_file = true,
             "dedup" => dedup = true,
+            "instructions" => instructions = true,
             "--quick" => quick = true,
             "--list" => return Ok(Command::List),
             "--help" | "-h" => return Ok(Command::Help),
@@ -137,7 +142,15 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
     if rates.is_empty() {
         rates = vec![0.01, 0.001];
     }
-    let all = !(filters || cuckoo || shifting || growth || static_ || threads || build_file || dedup);
+    let all = !(filters
+        || cuckoo
+        || shifting
+        || growth
+        || static_
+        || threads
+        || build_file
+        || dedup
+        || instructions);
     Ok(Command::Run(Box::new(Options {
         filters: filters || all,
         cuckoo: cuckoo || all,
@@ -147,6 +160,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
         threads: threads || all,
         build_file: build_file || all,
         dedup: dedup || all,
+        instructions,
         text,
         size,
         keys,

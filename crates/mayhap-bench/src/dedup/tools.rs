@@ -53,6 +53,7 @@ const DUCKDB: &str = r#"
 import sys, duckdb
 kind, text, output = sys.argv[1:]
 column = "BIGINT" if kind == "integers" else "VARCHAR"
+duckdb.sql("SET enable_progress_bar = false")
 duckdb.sql(f"""
     COPY (SELECT DISTINCT line FROM read_csv(
         '{text}', header=false, auto_detect=false, delim='\x01', quote='', escape='', columns={{'line': '{column}'}}

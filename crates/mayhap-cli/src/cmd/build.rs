@@ -111,9 +111,10 @@ pub(crate) struct Args {
     /// Number of doublings through which the family expanding keeps its rate [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=48))]
     doublings: Option<u32>,
-    /// The keys of FILE have this label, asked by `mayhap label`; can be repeated. A later label outranks an earlier one:
-    /// a key of both has the later one. The family spatial; two sets that stay as they are also fit shifting-association, which
-    /// tells a key of both
+    /// Label of the keys of FILE, for `mayhap label`: spatial; repeatable
+    ///
+    /// A later label outranks an earlier one: a key of both files has the later one. Two sets that do not change also fit
+    /// --family shifting-association, which tells a key of both.
     #[arg(long, value_name = "NAME=FILE", value_parser = name_and_file, conflicts_with_all = ["files", "exact", "fastest", "counts", "removable"])]
     label: Vec<(String, PathBuf)>,
     /// Capacity of each layer of the family scalable, as a multiple of the one before; with 0 the filter does not grow, and

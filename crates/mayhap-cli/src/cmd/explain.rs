@@ -846,7 +846,7 @@ impl Cells for BitmapSet {
     }
 
     fn put(&mut self, key: &Subject) -> Result<()> {
-        self.insert_integer(integer(key))?;
+        self.insert(integer(key))?;
         Ok(())
     }
 

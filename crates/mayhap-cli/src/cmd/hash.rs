@@ -8,6 +8,7 @@ use mayhap_eval::{HashFunction, hash_functions};
 use serde_json::{Value, json};
 
 use crate::keys::{Kind, Selector};
+use crate::suggest::unknown;
 use crate::{YES, report};
 
 /// Print the hashes of keys: one line per function, its name, a tab and hexadecimal digits
@@ -39,7 +40,7 @@ pub(crate) struct Args {
 fn function(name: &str) -> Result<&'static HashFunction, String> {
     hash_functions().find(|function| function.name.eq_ignore_ascii_case(name)).ok_or_else(|| {
         let names: Vec<&str> = hash_functions().map(|function| function.name).collect();
-        format!("no hash function is called {name:?}; there are {}", names.join(", "))
+        unknown("hash function", name, &names)
     })
 }
 

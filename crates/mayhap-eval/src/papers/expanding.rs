@@ -85,12 +85,7 @@ pub(super) fn exp_2(seed: u64) -> Result<Vec<Finding>, Error> {
             filter.fpr(),
         ),
         // Fingerprints without bits are copied. Copies take slots and are not counted as keys.
-        Finding::exactly(
-            NAME,
-            "keys, as the filter counts them",
-            taken as f64,
-            filter.estimated_len(),
-        ),
+        Finding::exactly(NAME, "keys, as the filter counts them", taken as f64, filter.estimated_len()),
         Finding::between(
             NAME,
             "slots that copies take",
