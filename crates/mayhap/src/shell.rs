@@ -16,19 +16,23 @@
 
 use alloc::vec::Vec;
 use core::convert::Infallible;
+use core::num::NonZeroU16;
 
 use crate::batch::{BATCH, pipeline};
 use crate::bits::{Bytes, OutOfMemory, Words};
-use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
+use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
 use crate::family::{
-    self, AnyFilter, Capabilities, CounterReport, Doublings, Family, Guarantee, LayerReport, Report, Slots,
-    WindowReport,
+    self, AnyFilter, AreasReport, Capabilities, CounterReport, Doublings, Family, Guarantee, LayerReport,
+    Report, Slots, WindowReport,
 };
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::paths::Paths;
 use crate::rates::Rate;
+use crate::shards::DigestShards;
+#[cfg(feature = "std")]
+use crate::shards::MemoryShards;
 use crate::spec::{Layout, Plan, Spec};
-use crate::traits::{Insertion, Removal};
+use crate::traits::{self, Insertion, Removal};
 use crate::wire::{Frame, Header, Summing, Writer};
 
 /// What a kernel takes of a key's hash.
@@ -211,6 +215,16 @@ pub(crate) trait Kernel: Clone {
         Ok(())
     }
 
+    /// How many keys it was built of, if all were given at once. They count as inserted.
+    fn keys(&self) -> Option<u64> {
+        None
+    }
+
+    /// How many keys it knows not to be in, if it was told of any.
+    fn others(&self) -> Option<u64> {
+        None
+    }
+
     /// How it is laid out, where its family has a choice.
     fn layout(&self) -> Option<Layout> {
         None
@@ -251,6 +265,15 @@ pub(crate) trait Empty: Kernel {
     fn empty(spec: &Spec) -> Result<Self, SpecError>;
 
     fn clear(&mut self);
+}
+
+/// It is built of all its keys at once.
+pub(crate) trait Built: Kernel {
+    /// One with the keys of `source`, built by `threads` threads. Their number does not change it.
+    ///
+    /// # Errors
+    /// [`BuildError`] says what cannot be built, or what is wrong with the source.
+    fn built(spec: &Spec, source: &dyn DigestShards, threads: usize) -> Result<Self, BuildError>;
 }
 
 /// Keys can be inserted one after the other.
@@ -349,6 +372,47 @@ pub(crate) trait Counts: Kernel {
     }
 }
 
+/// It holds many sets, which are called areas and have the numbers from 1 on, and says which of them a key is in.
+pub(crate) trait Labels: Kernel {
+    /// The number of areas.
+    fn areas(&self) -> u16;
+
+    /// The name of an area, if it has one.
+    fn area_name(&self, area: u16) -> Option<&str>;
+
+    /// Gives names to all areas, in order; an empty one is none.
+    ///
+    /// # Errors
+    /// [`SpecError`] if there are more or fewer names than areas, or a name is not allowed; then nothing has changed.
+    fn name_areas(&mut self, names: &[&str]) -> Result<(), SpecError>;
+
+    /// The area that a key is probably in, or `None`.
+    fn label(&self, hash: Self::Hash) -> Option<NonZeroU16>;
+
+    /// Calls `each` with the label of every key, in order.
+    fn label_each<T>(
+        &self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Self::Hash]),
+        each: impl FnMut(Option<NonZeroU16>),
+    );
+
+    /// Inserts keys into an area in order, and calls `each` with the outcome of every one.
+    ///
+    /// # Errors
+    /// There is no such area; then nothing has changed.
+    fn insert_into<T>(
+        &mut self,
+        area: u16,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [Self::Hash]),
+        each: impl FnMut(Insertion),
+    ) -> Result<(), Full>;
+
+    /// What is known of its areas.
+    fn area_report(&self) -> AreasReport<'_>;
+}
+
 /// There is a union.
 pub(crate) trait Merges: Kernel {
     /// Holds every key of both afterwards. They hash alike.
@@ -392,6 +456,11 @@ const CHUNK: usize = 1024;
 const FEW: usize = 256;
 
 impl<K: Kernel> Shell<K> {
+    /// A filter that was built of all its keys.
+    pub(crate) fn of_built(kernel: K, hashing: Hashing) -> Self {
+        Self { inserted: kernel.keys(), kernel, hashing }
+    }
+
     /// The same around another kernel.
     pub(crate) fn with(&self, kernel: K) -> Self {
         Self { kernel, hashing: self.hashing, inserted: self.inserted }
@@ -461,7 +530,8 @@ impl<K: Kernel> Shell<K> {
         frame.header.must_probe_by(family.probing)?;
         K::Hash::must_be_of(&frame.header, hashing)?;
         let kernel = K::read(frame, hashing)?;
-        Ok(Self { kernel, hashing, inserted: frame.header.inserted })
+        let inserted = kernel.keys().or(frame.header.inserted);
+        Ok(Self { kernel, hashing, inserted })
     }
 }
 
@@ -482,6 +552,34 @@ impl<K: Empty> Shell<K> {
     pub(crate) fn clear(&mut self) {
         self.kernel.clear();
         self.inserted = Some(0);
+    }
+}
+
+impl<K: Built> Shell<K> {
+    #[cfg(feature = "std")]
+    pub(crate) fn build<T: Key + Sync>(
+        keys: &[T],
+        spec: &Spec,
+        threads: usize,
+        family: &Family,
+    ) -> Result<Self, BuildError> {
+        let spec = spec.with_capacity(keys.len().max(1) as u64);
+        // A spec that cannot be met is refused before the keys are hashed.
+        (family.plan)(&spec)?;
+        let bits = spec.paths.shard_bits(keys.len() as u64);
+        let shards = MemoryShards::hashed(keys, K::Hash::hashing(&spec)?, bits, threads);
+        Self::from_shards(&spec, &shards, threads, family)
+    }
+
+    pub(crate) fn from_shards(
+        spec: &Spec,
+        source: &dyn DigestShards,
+        threads: usize,
+        family: &Family,
+    ) -> Result<Self, BuildError> {
+        (family.plan)(spec)?;
+        let hashing = K::Hash::hashing(spec)?;
+        Ok(Self::of_built(K::built(spec, source, threads)?, hashing))
     }
 }
 
@@ -616,6 +714,71 @@ impl<K: Counts> Shell<K> {
     }
 }
 
+impl<K: Labels> Shell<K> {
+    #[inline(always)]
+    pub(crate) fn label(&self, key: impl Key) -> Option<u16> {
+        self.kernel.label(K::Hash::of(&self.hashing, key)).map(NonZeroU16::get)
+    }
+
+    pub(crate) fn label_digest(&self, digest: Digest) -> traits::Labels {
+        labels_of(self.kernel.label(K::Hash::of_digest(digest)))
+    }
+
+    #[inline(always)]
+    pub(crate) fn label_each<T: Key>(&self, keys: &[T], labels: &mut Vec<Option<u16>>) {
+        let hashing = self.hashing;
+        let hash = |keys: &[T], hashes: &mut [K::Hash]| K::Hash::of_each(keys, &hashing, hashes);
+        labels.reserve(keys.len());
+        self.kernel.label_each(keys, hash, |label| labels.push(label.map(NonZeroU16::get)));
+    }
+
+    pub(crate) fn label_batch(&self, digests: &[Digest], labels: &mut Vec<traits::Labels>) {
+        labels.reserve(digests.len());
+        self.kernel.label_each(digests, of_digests, |label| labels.push(labels_of(label)));
+    }
+
+    #[inline(always)]
+    pub(crate) fn insert_into(&mut self, area: u16, key: impl Key) -> Result<Insertion, Full> {
+        self.insert_hash_into(area, K::Hash::of(&self.hashing, key))
+    }
+
+    pub(crate) fn insert_digest_into(&mut self, area: u16, digest: Digest) -> Result<Insertion, Full> {
+        self.insert_hash_into(area, K::Hash::of_digest(digest))
+    }
+
+    #[inline(always)]
+    fn insert_hash_into(&mut self, area: u16, hash: K::Hash) -> Result<Insertion, Full> {
+        let mut outcome = Insertion::Perhaps;
+        self.kernel.insert_into(area, &[hash], copy, |of_key| outcome = of_key)?;
+        self.add_inserted(1);
+        Ok(outcome)
+    }
+
+    #[inline(always)]
+    pub(crate) fn insert_all_into<T: Key>(&mut self, area: u16, keys: &[T]) -> Result<(), Full> {
+        let hashing = self.hashing;
+        let hash = |keys: &[T], hashes: &mut [K::Hash]| K::Hash::of_each(keys, &hashing, hashes);
+        self.kernel.insert_into(area, keys, hash, |_| {})?;
+        self.add_inserted(keys.len() as u64);
+        Ok(())
+    }
+
+    pub(crate) fn insert_batch_into(
+        &mut self,
+        area: u16,
+        digests: &[Digest],
+        outcomes: &mut Vec<Insertion>,
+    ) -> Result<(), Full> {
+        self.kernel.insert_into(area, digests, of_digests, |outcome| outcomes.push(outcome))?;
+        self.add_inserted(digests.len() as u64);
+        Ok(())
+    }
+}
+
+fn labels_of(label: Option<NonZeroU16>) -> traits::Labels {
+    label.map_or(traits::Labels::None, traits::Labels::One)
+}
+
 impl<K: Merges> Shell<K> {
     pub(crate) fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.combine(other, K::merge)
@@ -705,9 +868,25 @@ pub(crate) fn take_words(frame: &mut Frame, bytes: u64) -> Result<Words, DecodeE
     if found != bytes {
         return Err(DecodeError::Length { field: "payload", expected: bytes, found });
     }
+    take_all_words(frame)
+}
+
+/// The payload of a file as words, however many there are.
+pub(crate) fn take_all_words(frame: &mut Frame) -> Result<Words, DecodeError> {
     let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
     Words::from_bytes(payload)
         .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })
+}
+
+/// The number of keys that a filter was built of is at most `most`, and the header has the same number.
+pub(crate) fn must_be_built_of(frame: &Frame, keys: u64, most: u64) -> Result<(), DecodeError> {
+    if let Some(found) = frame.header.ones.filter(|&ones| ones > most) {
+        return Err(DecodeError::Value { field: "number of keys", found });
+    }
+    if keys > most || frame.header.ones.is_some_and(|ones| ones != keys) {
+        return Err(DecodeError::Value { field: "keys", found: keys });
+    }
+    Ok(())
 }
 
 /// How many of `places` are taken, as the header says or by `count`. It is compared only when the whole payload is read anyway,
@@ -764,6 +943,7 @@ pub(crate) fn from_bytes<K: Kernel>(
 ///
 /// - `new`: it is made by capacity and rate;
 /// - `specified`: it is made empty, of a [`Spec`], and can be cleared;
+/// - `built`: it is built of all its keys at once, and of their digests;
 /// - `inserts_until_full` in place of `inserts`, where an insert can fail;
 /// - `may_insert` and `may_remove` in place of `inserts` and `removes`, where only some filters of the family can, as their
 ///   [`can`](Kernel::can) says;
@@ -789,7 +969,7 @@ macro_rules! filter {
             };
         }
 
-        $($crate::shell::filter!(@methods $name $kernel, $can, $(#[$more])*);)*
+        $($crate::shell::filter!(@methods $name $family, $can, $(#[$more])*);)*
 
         impl $name {
             /// Whether a key is perhaps in. `false` is certain.
@@ -931,6 +1111,10 @@ macro_rules! filter {
                 $crate::shell::Kernel::settle(&mut self.0.kernel)
             }
 
+            fn others(&self) -> Option<u64> {
+                $crate::shell::Kernel::others(&self.0.kernel)
+            }
+
             fn layout(&self) -> Option<$crate::spec::Layout> {
                 $crate::shell::Kernel::layout(&self.0.kernel)
             }
@@ -962,6 +1146,7 @@ macro_rules! filter {
     // What the list says, as the table of the family.
     (@capability $table:ident new) => {};
     (@capability $table:ident specified) => {};
+    (@capability $table:ident built) => {};
     (@capability $table:ident matches) => {};
     (@capability $table:ident may_insert) => {};
     (@capability $table:ident may_remove) => {};
@@ -1013,6 +1198,19 @@ macro_rules! filter {
             Some(self)
         }
     };
+    (@face labels) => {
+        fn area_report(&self) -> Option<$crate::family::AreasReport<'_>> {
+            Some($crate::shell::Labels::area_report(&self.0.kernel))
+        }
+
+        fn as_label(&self) -> Option<&dyn $crate::traits::Label> {
+            Some(self)
+        }
+
+        fn as_label_mut(&mut self) -> Option<&mut dyn $crate::traits::Label> {
+            Some(self)
+        }
+    };
     (@face merges) => {
         fn as_merge(&mut self) -> Option<&mut dyn $crate::traits::Merge> {
             let can = $crate::family::AnyFilter::can(self);
@@ -1046,7 +1244,7 @@ macro_rules! filter {
     (@face $other:ident) => {};
 
     // Methods, and the traits of the same subject.
-    (@methods $name:ident $kernel:ty, new, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, new, $(#[$more:meta])*) => {
         impl $name {
             /// An empty filter for so many keys at such a false-positive rate.
             $(#[$more])*
@@ -1058,7 +1256,7 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, specified, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, specified, $(#[$more:meta])*) => {
         impl $name {
             /// An empty filter of whatever was asked for.
             $(#[$more])*
@@ -1075,7 +1273,56 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, matches, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, built, $(#[$more:meta])*) => {
+        impl $name {
+            /// A filter of these keys, with a false-positive rate of at most `fpr`. Repeated keys do no harm.
+            $(#[$more])*
+            ///
+            /// # Errors
+            /// [`BuildError`](crate::BuildError) names the rate that is not possible, or the memory that was not granted.
+            #[cfg(feature = "std")]
+            pub fn build<K: $crate::hash::Key + Sync>(
+                keys: &[K],
+                fpr: f64,
+            ) -> Result<Self, $crate::error::BuildError> {
+                Self::build_with(keys, &$crate::spec::Spec::new().with_fpr(fpr), 1)
+            }
+
+            /// A filter of these keys as `spec` asks for it, built by `threads` threads. Their number does not change the
+            /// filter. The capacity is the number of keys.
+            ///
+            /// # Errors
+            /// [`BuildError`](crate::BuildError) names what is not possible, or the memory that was not granted.
+            #[cfg(feature = "std")]
+            pub fn build_with<K: $crate::hash::Key + Sync>(
+                keys: &[K],
+                spec: &$crate::spec::Spec,
+                threads: usize,
+            ) -> Result<Self, $crate::error::BuildError> {
+                $crate::shell::Shell::build(keys, spec, threads, &$family).map(Self)
+            }
+
+            /// A filter of keys that are hashed already, built by `threads` threads. Their number does not change the filter.
+            ///
+            /// # Errors
+            /// [`BuildError`](crate::BuildError) names what is not possible, the memory that was not granted, or what is wrong
+            /// with the source.
+            pub fn from_shards(
+                spec: &$crate::spec::Spec,
+                source: &dyn $crate::shards::DigestShards,
+                threads: usize,
+            ) -> Result<Self, $crate::error::BuildError> {
+                $crate::shell::Shell::from_shards(spec, source, threads, &$family).map(Self)
+            }
+
+            /// How many different keys it was built of. Two keys with the same first 64 bits of hash count as one.
+            #[must_use]
+            pub fn keys(&self) -> u64 {
+                $crate::shell::Kernel::keys(&self.0.kernel).expect("it was built of them")
+            }
+        }
+    };
+    (@methods $name:ident $family:ident, matches, $(#[$more:meta])*) => {
         impl $name {
             /// Whether the other can be combined with this one: same parameters, same hashing.
             $(#[$more])*
@@ -1087,7 +1334,7 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, inserts, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, inserts, $(#[$more:meta])*) => {
         impl $name {
             /// Inserts a key.
             $(#[$more])*
@@ -1113,7 +1360,7 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, inserts_until_full, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, inserts_until_full, $(#[$more:meta])*) => {
         impl $name {
             /// Inserts a key.
             $(#[$more])*
@@ -1139,7 +1386,7 @@ macro_rules! filter {
 
         $crate::shell::filter!(@insert $name);
     };
-    (@methods $name:ident $kernel:ty, may_insert, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, may_insert, $(#[$more:meta])*) => {
         impl $name {
             /// Inserts a key.
             $(#[$more])*
@@ -1176,7 +1423,7 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, removes, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, removes, $(#[$more:meta])*) => {
         impl $name {
             /// Removes a key, once if it is in several times.
             $(#[$more])*
@@ -1198,7 +1445,7 @@ macro_rules! filter {
 
         $crate::shell::filter!(@remove $name);
     };
-    (@methods $name:ident $kernel:ty, may_remove, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, may_remove, $(#[$more:meta])*) => {
         impl $name {
             /// Removes a key, once if it is in several times.
             $(#[$more])*
@@ -1232,7 +1479,7 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, counts, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, counts, $(#[$more:meta])*) => {
         impl $name {
             /// How often a key is in, perhaps.
             $(#[$more])*
@@ -1262,7 +1509,113 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, merges, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, labels, $(#[$more:meta])*) => {
+        impl $name {
+            /// The area that a key is probably in. `None` is certain.
+            $(#[$more])*
+            #[must_use]
+            #[inline]
+            pub fn label(&self, key: impl $crate::hash::Key) -> Option<u16> {
+                self.0.label(key)
+            }
+
+            /// Looks up many keys, several at a time in flight; appends one answer each, as `label` gives it.
+            pub fn label_each<K: $crate::hash::Key>(
+                &self,
+                keys: &[K],
+                labels: &mut ::alloc::vec::Vec<Option<u16>>,
+            ) {
+                self.0.label_each(keys, labels);
+            }
+
+            /// Inserts a key into an area. [`New`](crate::Insertion::New): it was certainly in no area before.
+            ///
+            /// # Errors
+            /// [`Full`](crate::Full) if there is no such area; then nothing has changed.
+            #[inline]
+            pub fn insert(
+                &mut self,
+                key: impl $crate::hash::Key,
+                area: u16,
+            ) -> Result<$crate::traits::Insertion, $crate::error::Full> {
+                self.0.insert_into(area, key)
+            }
+
+            /// Inserts many keys into an area, several at a time in flight.
+            ///
+            /// # Errors
+            /// [`Full`](crate::Full) if there is no such area; then nothing has changed.
+            pub fn insert_all<K: $crate::hash::Key>(
+                &mut self,
+                keys: &[K],
+                area: u16,
+            ) -> Result<(), $crate::error::Full> {
+                self.0.insert_all_into(area, keys)
+            }
+
+            /// How many areas there are; they have the numbers from 1 on.
+            #[must_use]
+            pub fn areas(&self) -> u16 {
+                $crate::shell::Labels::areas(&self.0.kernel)
+            }
+
+            /// The name of an area, if it has one.
+            #[must_use]
+            pub fn name(&self, area: u16) -> Option<&str> {
+                $crate::shell::Labels::area_name(&self.0.kernel, area)
+            }
+
+            /// The area of this name.
+            #[must_use]
+            pub fn area(&self, name: &str) -> Option<u16> {
+                (1..=self.areas()).find(|&area| self.name(area) == Some(name))
+            }
+        }
+
+        impl $crate::traits::Label for $name {
+            fn areas(&self) -> u16 {
+                $crate::shell::Labels::areas(&self.0.kernel)
+            }
+
+            fn area_name(&self, area: ::core::num::NonZeroU16) -> Option<&str> {
+                $crate::shell::Labels::area_name(&self.0.kernel, area.get())
+            }
+
+            fn name_areas(&mut self, names: &[&str]) -> Result<(), $crate::error::SpecError> {
+                $crate::shell::Labels::name_areas(&mut self.0.kernel, names)
+            }
+
+            fn insert_labelled(
+                &mut self,
+                digest: $crate::hash::Digest,
+                area: ::core::num::NonZeroU16,
+            ) -> Result<$crate::traits::Insertion, $crate::error::Full> {
+                self.0.insert_digest_into(area.get(), digest)
+            }
+
+            fn insert_labelled_batch(
+                &mut self,
+                digests: &[$crate::hash::Digest],
+                area: ::core::num::NonZeroU16,
+                outcomes: &mut ::alloc::vec::Vec<$crate::traits::Insertion>,
+            ) -> Result<(), $crate::error::Full> {
+                self.0.insert_batch_into(area.get(), digests, outcomes)
+            }
+
+            fn label_digest(&self, digest: $crate::hash::Digest) -> $crate::traits::Labels {
+                self.0.label_digest(digest)
+            }
+
+            fn label_batch(
+                &self,
+                digests: &[$crate::hash::Digest],
+                labels: &mut ::alloc::vec::Vec<$crate::traits::Labels>,
+            ) {
+                self.0.label_batch(digests, labels);
+            }
+        }
+    };
+    (@methods $name:ident $family:ident, merges, $(#[$more:meta])*) => {
         impl $name {
             /// Union: afterwards this filter holds every key of both.
             $(#[$more])*
@@ -1283,7 +1636,7 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, intersects, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, intersects, $(#[$more:meta])*) => {
         impl $name {
             /// Intersection: afterwards this filter still holds every key that is in both.
             ///
@@ -1307,7 +1660,7 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, subtracts, $(#[$more:meta])*) => {
+    (@methods $name:ident $family:ident, subtracts, $(#[$more:meta])*) => {
         impl $name {
             /// Difference: afterwards this set holds its keys that are not in the other.
             $(#[$more])*
@@ -1328,7 +1681,7 @@ macro_rules! filter {
             }
         }
     };
-    (@methods $name:ident $kernel:ty, $other:ident, $(#[$more:meta])*) => {};
+    (@methods $name:ident $family:ident, $other:ident, $(#[$more:meta])*) => {};
 }
 
 pub(crate) use filter;

@@ -1140,6 +1140,11 @@ impl FuseSize {
         shards * slots.next_multiple_of(64) * u64::from(self.width)
     }
 
+    pub(crate) fn plan(&self) -> Plan {
+        let Self { capacity, ways, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: Some(ways) }
+    }
+
     /// Four places per key are `compact`, three `fastest`.
     #[must_use]
     pub const fn layout(&self) -> Layout {
@@ -1227,6 +1232,11 @@ impl RibbonSize {
         let words =
             math::ribbon_words(self.capacity.div_ceil(shards), self.row_bits, self.columns, self.more);
         shards * words * 64
+    }
+
+    pub(crate) fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: None }
     }
 
     /// The rate of as many keys.
@@ -1320,6 +1330,11 @@ impl UniverseSize {
         };
         let admitted = keys + (others >> self.columns);
         shards * 64 * (first + math::ribbon_words(admitted, self.row_bits, 1, 0))
+    }
+
+    pub(crate) fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: None }
     }
 
     /// Rows of 128 bits are `compact`, of 64 `fastest`.
@@ -1802,6 +1817,11 @@ impl SpatialSize {
     #[must_use]
     pub const fn bits(&self) -> u64 {
         self.cells.saturating_mul(self.label_bits as u64)
+    }
+
+    pub(crate) const fn plan(&self) -> Plan {
+        let Self { capacity, probes, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: Some(probes) }
     }
 }
 

@@ -1,8 +1,8 @@
-//! Binary fuse filter: a set that is known and stays as it is, in few bits.
+//! Binary fuse filter: a fixed set in few bits.
 //!
 //! **Answers** "is this key in the set?"
-//! **Promise** a key of the set is never denied; another is admitted with the rate 2^-bits, whatever the number of keys.
-//! **Not for** sets that change: there is no insert, and no merge. Build it again.
+//! **Promise** a key of the set is never denied; any other key is admitted with the rate 2^-bits, whatever the number of keys.
+//! **Not for** sets that change: there is no insert and no merge. Build a new filter.
 //!
 //! ```text
 //!   key ─▶ half a ─▶ shard ─▶ segment i        segment i+1      segment i+2
@@ -15,16 +15,16 @@
 //! | contains  | 3 (layout `compact`: 4)    | no                                |
 //!
 //! Each key has a place in each of three neighbouring segments (four in the layout `compact`, which is smaller and slower).
-//! Building finds an order of the keys in which each is the only one left at one of its places, so that this place can be
-//! given what the key needs: the exclusive or of its places is its fingerprint. If there is no such order another seed is
-//! tried. Of very many keys the shards by the highest bits of their digests are built each for itself.
+//! Building finds an order of the keys in which each is the only one left at one of its places. This place then gets the value
+//! with which the exclusive or of all places of the key is its fingerprint. If there is no such order, another seed is tried.
+//! Many keys are split into shards by the highest bits of their digests, and each shard is built separately.
 //!
 //! Repeated keys do no harm. Two keys with the same half digest are one key.
 //!
 //! **Paper** Graf, Lemire, *Binary Fuse Filters: Fast and Smaller Than Xor Filters*, JEA 2022.
-//! **We differ** in the first place of a key, which is its half digest scaled and no hash of it: keys that are sorted, which
-//! sharding nearly does, touch memory in order; in the order of peeling, by segments and first come first served, so that
-//! several keys are looked at together; in fingerprints of any length.
+//! **We differ** in the first place of a key, which is its half digest scaled and not a hash of it, so that keys in sorted order
+//! (sharding nearly sorts them) touch memory in order; in the order of peeling, by segments and first in, first out, so that
+//! several keys are handled together; in fingerprints of any length.
 //!
 //! ```
 //! use mayhap::Fuse;
@@ -39,21 +39,23 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::batch;
-use crate::bits::{Bytes, GrowingWords, Words, words_for};
-use crate::error::{BuildError, DecodeError, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
-use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::bits::{GrowingWords, Words, words_for};
+use crate::error::{BuildError, DecodeError, Mismatch, SpecError};
+use crate::family::{Cost, Family, Make};
+use crate::hash::Hashing;
 use crate::math;
 use crate::narrow::{index, low_u8, low_u16, low_u32, low_u64, small_len};
 use crate::paths::Paths;
 use crate::probing::{PHI, Probing, folded, reduce};
+use crate::rates::Rate;
 use crate::raw::simd::{self, Places, Shard};
 use crate::shards::{DigestShards, built_in_order, shard_of};
+use crate::shell::{self, Built, Kernel, filter};
 use crate::spec::{FuseSize, Layout, MAX_BITS, Plan, Spec};
-use crate::traits::Filter;
-use crate::wire::{Fields, Frame, Summing, Writer};
+use crate::wire::{Fields, Frame, Writer};
 
-/// Up to so many pairs of values in all segments are compared to find the rate: that takes 1 ms at the most.
+/// In a filter with at most this many pairs of values in all segments, the rate is computed from the slots: that takes 1 ms at
+/// the most.
 const LOOKED_AT: u64 = 1 << 18;
 
 /// The family `fuse`.
@@ -61,37 +63,15 @@ pub static FAMILY: Family = Family {
     id: 17,
     name: "fuse",
     summary: "fixed set, fast: 7.9 bits per key at 0.8%",
-    can: Capabilities {
-        inserts: false,
-        removes: false,
-        counts: false,
-        labels: false,
-        merges: false,
-        intersects: false,
-        subtracts: false,
-        folds: false,
-        grows: false,
-        exact: false,
-    },
+    can: Fuse::CAN,
     probing: &[Probing::Fuse],
     cost: Cost { query: "O(1)", insert: "–", space: "1.13 n log2(1/p) and up" },
     make: Make::FromDigests(|spec, shards, threads| Ok(Box::new(Fuse::from_shards(spec, shards, threads)?))),
     shared: None,
-    plan,
+    plan: |spec| Ok(spec.fuse()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Fuse::decode(frame, hashing)?)),
     in_place: false,
 };
-
-fn plan(spec: &Spec) -> Result<Plan, SpecError> {
-    let size = spec.fuse()?;
-    Ok(Plan {
-        capacity: size.capacity,
-        fpr_asked: size.fpr_asked,
-        fpr: size.fpr,
-        bits: size.bits(),
-        probes: Some(size.ways),
-    })
-}
 
 /// Filters smaller than this stay in the second-level cache, where prefetching costs more than it brings.
 const PREFETCH_FROM_BYTES: usize = 256 * 1024;
@@ -99,120 +79,46 @@ const PREFETCH_FROM_BYTES: usize = 256 * 1024;
 /// Words of the directory for each shard.
 const DIRECTORY_WORDS: usize = 3;
 
-/// Seeds that are tried. One in two or more gives a filter, so that all of them fail with a chance below 2^-64.
+/// The most seeds that are tried. At least one in two gives a filter, so that all of them fail with a chance below 2^-64.
 const MOST_TRIES: u64 = 64;
 
-/// So many of them are tried before the filter becomes longer by a segment.
+/// The number of seeds that are tried before the filter becomes longer by a segment.
 const SEEDS_PER_SIZE: u64 = 4;
 
-/// For so many keys.
+/// An empty shard for this number of keys.
 fn sized(keys: u64, ways: u32) -> Shard {
     let (segment_log, segments) = math::fuse_segments(keys, ways);
     Shard { seed: 0, starts: segments << segment_log, segment_log: segment_log.into(), offset: 0 }
 }
 
-/// A binary fuse filter.
+filter! {
+    /// A binary fuse filter.
+    ///
+    /// Two filters are equal if they have the same size, hashing, seeds and fingerprints.
+    Fuse(Fingerprints) = FAMILY {
+        built,
+    }
+}
+
+/// The fingerprints of a binary fuse filter.
 #[derive(Clone, Debug)]
-pub struct Fuse {
+pub(crate) struct Fingerprints {
     /// Fingerprints of `width` bits, packed; a word of zeros; and the directory: what `shards` has.
     words: Words,
     shards: Vec<Shard>,
-    /// How many of the highest bits of a half tell its shard.
+    /// The number of highest bits of a half that choose its shard.
     shard_bits: u32,
     /// Each shard has fewer than 2^32 first places.
     short: bool,
     size: FuseSize,
-    hashing: Hashing,
     paths: Paths,
     /// Different halves that it was built of.
     keys: u64,
 }
 
-/// Two filters are equal if they give the same answers: same size, hashing, seeds and fingerprints.
-impl PartialEq for Fuse {
-    fn eq(&self, other: &Self) -> bool {
-        self.hashing == other.hashing
-            && (self.size.width, self.size.ways) == (other.size.width, other.size.ways)
-            && self.words == other.words
-    }
-}
-
-impl Fuse {
-    /// A filter of these keys, with a false-positive rate of at most `fpr`. Repeats do no harm.
-    ///
-    /// # Errors
-    /// [`BuildError`] names the rate that cannot be had, or the memory.
-    #[cfg(feature = "std")]
-    pub fn build<K: Key + Sync>(keys: &[K], fpr: f64) -> Result<Self, BuildError> {
-        Self::build_with(keys, &Spec::new().with_fpr(fpr), 1)
-    }
-
-    /// A filter of these keys, of whatever was asked for, by so many threads. Their number does not change the filter.
-    ///
-    /// # Errors
-    /// As for [`build`](Fuse::build).
-    #[cfg(feature = "std")]
-    pub fn build_with<K: Key + Sync>(keys: &[K], spec: &Spec, threads: usize) -> Result<Self, BuildError> {
-        // What is wrong with the rest is said before anything is hashed.
-        let spec = spec.with_capacity(keys.len().max(1) as u64);
-        spec.fuse()?;
-        let bits = spec.paths.shard_bits(keys.len() as u64);
-        let shards = crate::shards::MemoryShards::hashed(keys, spec.hashed()?, bits, threads);
-        Self::from_shards(&spec, &shards, threads)
-    }
-
-    /// A filter of keys that come as digests, by so many threads. Their number does not change the filter.
-    ///
-    /// # Errors
-    /// As for [`build`](Fuse::build), and what the source says.
-    pub fn from_shards(spec: &Spec, source: &dyn DigestShards, threads: usize) -> Result<Self, BuildError> {
-        let (mut size, hashing) = (spec.fuse()?, spec.hashed()?);
-        let paths = spec.paths;
-        let shard_bits = paths.shard_bits(source.len());
-        let mut joined = Joined::new(source.len(), shard_bits, &size);
-        built_in_order(
-            shard_bits,
-            threads,
-            || Workspace { paths, ..Workspace::default() },
-            |workspace, shard| workspace.built(source, shard, shard_bits, &size),
-            |part| joined.append(&part, &size),
-        )?;
-        let keys = joined.keys;
-        let (words, shards) = joined.finish()?;
-        size.capacity = keys.max(1);
-        size.fpr = math::fuse_fpr(size.width, size.capacity);
-        let short = are_short(&shards);
-        Ok(Self { words, shards, shard_bits, short, size, hashing, paths, keys })
-    }
-
-    /// Whether a key is perhaps in the set. `false` is certain.
-    #[must_use]
-    #[inline]
-    pub fn contains(&self, key: impl Key) -> bool {
-        self.has(self.hashing.half_of(key))
-    }
-
-    /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
-        let hashing = self.hashing;
-        self.ask(keys, |keys, halves| K::halves(keys, &hashing, halves), hits);
-    }
-
-    #[inline]
-    fn has(&self, half: u64) -> bool {
-        if self.keys == 0 {
-            return false;
-        }
-        match (self.size.ways, self.size.width) {
-            (3, 8) => self.has_by::<3, true>(half),
-            (3, _) => self.has_by::<3, false>(half),
-            (_, 8) => self.has_by::<4, true>(half),
-            _ => self.has_by::<4, false>(half),
-        }
-    }
-
+impl Fingerprints {
     #[inline(always)]
-    fn has_by<const WAYS: usize, const BYTES: bool>(&self, half: u64) -> bool {
+    fn contains_by<const WAYS: usize, const BYTES: bool>(&self, half: u64) -> bool {
         let shard = &self.shards[index(shard_of(half, self.shard_bits))];
         let (places, fingerprint) = shard.places::<WAYS>(half, self.shard_bits);
         let width = if BYTES { 8 } else { self.size.width };
@@ -221,24 +127,10 @@ impl Fuse {
     }
 
     #[inline(always)]
-    fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [u64]) + Copy, hits: &mut Vec<bool>) {
-        let start = hits.len();
-        hits.resize(start + keys.len(), false);
-        let hits = &mut hits[start..];
-        match (self.keys, self.size.ways, self.size.width) {
-            (0, ..) => hits.fill(false),
-            (_, 3, 8) => self.ask_by::<3, true, K>(keys, hash, hits),
-            (_, 3, _) => self.ask_by::<3, false, K>(keys, hash, hits),
-            (_, _, 8) => self.ask_by::<4, true, K>(keys, hash, hits),
-            _ => self.ask_by::<4, false, K>(keys, hash, hits),
-        }
-    }
-
-    #[inline(always)]
-    fn ask_by<const WAYS: usize, const BYTES: bool, K>(
+    fn contains_each_by<const WAYS: usize, const BYTES: bool, T>(
         &self,
-        keys: &[K],
-        hash: impl Fn(&[K], &mut [u64]),
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [u64]),
         hits: &mut [bool],
     ) {
         let width = if BYTES { 8 } else { self.size.width };
@@ -250,7 +142,7 @@ impl Fuse {
                     == 0;
             }
         };
-        // Two batches: the lines of one are on their way while the other is answered.
+        // Two batches: the cache lines of one are fetched while the other is answered.
         let (mut halves, mut both, mut turn) = ([0; batch::BATCH], [Places::default(); 2], 0);
         let mut waiting: Option<&mut [bool]> = None;
         for (keys, hits) in keys.chunks(batch::BATCH).zip(hits.chunks_mut(batch::BATCH)) {
@@ -274,50 +166,13 @@ impl Fuse {
         }
     }
 
-    /// The different keys that it was built of. (Two keys with the same half digest count as one.)
-    #[must_use]
-    pub fn keys(&self) -> u64 {
-        self.keys
+    /// The slots of all shards, each filled up to whole words.
+    fn slots(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.slots(self.size.ways).next_multiple_of(64)).sum()
     }
 
-    /// Bits of all fingerprints together.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        slots_of(&self.shards, self.size.ways) * u64::from(self.size.width)
-    }
-
-    /// Bytes of memory, everything included.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> u64 {
-        (size_of::<Self>() + self.words.len() * 8 + self.shards.capacity() * size_of::<Shard>()) as u64
-    }
-
-    /// Bits of a fingerprint. The false-positive rate is 2 to minus this.
-    #[must_use]
-    pub fn fingerprint_bits(&self) -> u32 {
-        self.size.width
-    }
-
-    /// Three places per key (`fastest`) or four (`compact`).
-    #[must_use]
-    pub fn layout(&self) -> Layout {
-        self.size.layout()
-    }
-
-    /// The false-positive rate: that of the fingerprints, and that of half digests. Of a small filter of the layout `compact`
-    /// it is computed from the slots.
-    #[must_use]
-    pub fn fpr(&self) -> f64 {
-        match &*self.shards {
-            [shard]
-                if self.size.ways == 4
-                    && self.keys > 0
-                    && LOOKED_AT >> (2 * shard.segment_log) >= shard.starts =>
-            {
-                self.share_that_fits(shard) + math::equal_halves(self.keys)
-            }
-            _ => math::fuse_fpr(self.size.width, self.keys),
-        }
+    fn bits(&self) -> u64 {
+        self.slots() * u64::from(self.size.width)
     }
 
     /// The share of absent keys whose places give their fingerprint, in four ways.
@@ -353,39 +208,77 @@ impl Fuse {
         }
         sum / shard.starts as f64 * libm::scalbn(1.0, low.count_ones() as i32 - self.size.width as i32)
     }
+}
 
-    /// How keys are hashed.
-    #[must_use]
-    pub fn hashing(&self) -> Hashing {
-        self.hashing
+impl Kernel for Fingerprints {
+    type Hash = u64;
+
+    #[inline]
+    fn contains(&self, half: u64) -> bool {
+        if self.keys == 0 {
+            return false;
+        }
+        match (self.size.ways, self.size.width) {
+            (3, 8) => self.contains_by::<3, true>(half),
+            (3, _) => self.contains_by::<3, false>(half),
+            (_, 8) => self.contains_by::<4, true>(half),
+            _ => self.contains_by::<4, false>(half),
+        }
     }
 
-    /// The filter as it stands in a file.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        family::encode(self, Summing::Payload).to_vec()
+    #[inline(always)]
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [u64]), hits: &mut [bool]) {
+        match (self.keys, self.size.ways, self.size.width) {
+            (0, ..) => hits.fill(false),
+            (_, 3, 8) => self.contains_each_by::<3, true, T>(keys, hash, hits),
+            (_, 3, _) => self.contains_each_by::<3, false, T>(keys, hash, hits),
+            (_, _, 8) => self.contains_each_by::<4, true, T>(keys, hash, hits),
+            _ => self.contains_each_by::<4, false, T>(keys, hash, hits),
+        }
     }
 
-    /// A filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, None, &FAMILY, Self::decode)
+    fn plan(&self) -> Plan {
+        Plan { bits: self.bits(), ..self.size.plan() }
     }
 
-    /// A keyed filter from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
-    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
+    fn fill(&self) -> f64 {
+        self.keys as f64 / self.slots() as f64
     }
 
-    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+    /// The rate of the fingerprints, and that of half digests. Of a small filter of the layout `compact` it is computed from
+    /// the slots.
+    fn rate(&self) -> Rate {
+        Rate::computed(match &*self.shards {
+            _ if self.keys == 0 => 0.0,
+            [shard] if self.size.ways == 4 && LOOKED_AT >> (2 * shard.segment_log) >= shard.starts => {
+                self.share_that_fits(shard) + math::equal_halves(self.keys)
+            }
+            _ => math::fuse_fpr(self.size.width, self.keys),
+        })
+    }
+
+    fn estimated_len(&self) -> f64 {
+        self.keys as f64
+    }
+
+    fn must_match(&self, _: &Self) -> Result<(), Mismatch> {
+        Ok(())
+    }
+
+    fn holds_the_same(&self, other: &Self) -> bool {
+        (self.size.width, self.size.ways) == (other.size.width, other.size.ways) && self.words == other.words
+    }
+
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        out.probing(Probing::Fuse);
+        out.ones(self.keys);
+        out.params().u64(self.keys).u32(self.size.width).u32(self.size.ways).u32(self.shard_bits).u32(0);
+        out.params().f64(self.size.fpr_asked);
+        out.words(&self.words);
+    }
+
+    fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        header.must_probe_by(&[Probing::Fuse])?;
-        header.must_be_hashed(hashing)?;
         let mut fields = Fields::new(&header.params);
         let keys = fields.u64("keys")?;
         let width = fields.u32("bits of a fingerprint")?;
@@ -414,11 +307,9 @@ impl Fuse {
         if found < directory {
             return Err(DecodeError::Length { field: "payload", expected: directory, found });
         }
-        let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload)
-            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
+        let words = shell::take_all_words(frame)?;
         let (slots, directory) = words.as_slice().split_at(words.len() - index(directory / 8));
-        // The slots are as many as there are words for, at most: a directory that claims more is refused below.
+        // There are at most as many slots as the words have room for: a directory that claims more is refused below.
         let (mut shards, mut offset) = (Vec::new(), 0u64);
         for entry in directory[1..].chunks_exact(DIRECTORY_WORDS) {
             let &[seed, segments, log] = entry else {
@@ -445,25 +336,75 @@ impl Fuse {
         if directory[0] != 0 {
             return Err(DecodeError::Padding { field: "word before the directory" });
         }
-        if let Some(found) = frame.header.ones.filter(|&ones| ones > offset) {
-            return Err(DecodeError::Value { field: "number of keys", found });
-        }
-        if keys > offset || frame.header.ones.is_some_and(|ones| ones != keys) {
-            return Err(DecodeError::Value { field: "keys", found: keys });
-        }
+        shell::must_be_built_of(frame, keys, offset)?;
         let short = are_short(&shards);
-        Ok(Self { words, shards, shard_bits, short, size, hashing, paths: Paths::default(), keys })
+        Ok(Self { words, shards, shard_bits, short, size, paths: Paths::default(), keys })
+    }
+
+    fn take_paths(&mut self, paths: Paths) {
+        self.paths = paths;
+    }
+
+    fn keys(&self) -> Option<u64> {
+        Some(self.keys)
+    }
+
+    fn layout(&self) -> Option<Layout> {
+        Some(self.size.layout())
+    }
+}
+
+impl Built for Fingerprints {
+    fn built(spec: &Spec, source: &dyn DigestShards, threads: usize) -> Result<Self, BuildError> {
+        let (mut size, paths) = (spec.fuse()?, spec.paths);
+        let shard_bits = paths.shard_bits(source.len());
+        let mut joined = Joined::new(source.len(), shard_bits, &size);
+        built_in_order(
+            shard_bits,
+            threads,
+            || Workspace { paths, ..Workspace::default() },
+            |workspace, shard| workspace.built(source, shard, shard_bits, &size),
+            |part| joined.append(&part, &size),
+        )?;
+        let keys = joined.keys;
+        let (words, shards) = joined.finish()?;
+        size.capacity = keys.max(1);
+        size.fpr = math::fuse_fpr(size.width, size.capacity);
+        let short = are_short(&shards);
+        Ok(Self { words, shards, shard_bits, short, size, paths, keys })
+    }
+}
+
+impl Fuse {
+    /// Bits of all fingerprints together.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.0.kernel.bits()
+    }
+
+    /// Bytes of memory, everything included.
+    #[must_use]
+    pub fn size_in_bytes(&self) -> u64 {
+        let kernel = &self.0.kernel;
+        (size_of::<Self>() + kernel.words.len() * 8 + kernel.shards.capacity() * size_of::<Shard>()) as u64
+    }
+
+    /// Bits of a fingerprint. The false-positive rate is 2 to minus this.
+    #[must_use]
+    pub fn fingerprint_bits(&self) -> u32 {
+        self.0.kernel.size.width
+    }
+
+    /// Three places per key (`fastest`) or four (`compact`).
+    #[must_use]
+    pub fn layout(&self) -> Layout {
+        self.0.kernel.size.layout()
     }
 }
 
 /// Whether each shard has fewer than 2^32 first places: all that were ever built.
 fn are_short(shards: &[Shard]) -> bool {
     shards.iter().all(|shard| shard.starts >> 32 == 0)
-}
-
-/// The slots of all shards, each filled up to whole words.
-fn slots_of(shards: &[Shard], ways: u32) -> u64 {
-    shards.iter().map(|shard| shard.slots(ways).next_multiple_of(64)).sum()
 }
 
 /// Fingerprints, packed.
@@ -512,7 +453,7 @@ struct Part {
     keys: u64,
 }
 
-/// The parts that are there, one behind the other, with room for those that come.
+/// The parts that are built, one behind the other, with room for the others.
 struct Joined {
     words: GrowingWords,
     shards: Vec<Shard>,
@@ -521,7 +462,7 @@ struct Joined {
 }
 
 impl Joined {
-    /// For 2^bits shards of so many keys. One shard gets as much room as it takes, when it comes.
+    /// For 2^bits shards that have this number of keys together. A single shard gets the room that it needs when it is added.
     fn new(keys: u64, bits: u32, size: &FuseSize) -> Self {
         let count = 1u64 << bits;
         let mean = keys >> bits;
@@ -579,7 +520,7 @@ impl<const WAYS: usize> Batch<WAYS> {
     }
 }
 
-/// Asks for what lies at the places of so many keys. The segments that are worked on are larger than the second-level cache.
+/// Prefetches the places of `count` keys. The segments in use are larger than the second-level cache.
 #[inline(always)]
 fn prefetch<const WAYS: usize>(keys: &[u64], counts: &[u8], placed: &Places<WAYS>, count: usize) {
     for i in 0..count {
@@ -590,12 +531,12 @@ fn prefetch<const WAYS: usize>(keys: &[u64], counts: &[u8], placed: &Places<WAYS
     }
 }
 
-/// The memory that building a shard takes, kept from one to the next.
+/// The memory for building a shard, reused for the next one.
 #[derive(Default)]
 struct Workspace {
     paths: Paths,
     halves: Vec<u64>,
-    /// By segments; then, as they are peeled.
+    /// First by segments, then in the order of peeling.
     ordered: Words,
     /// At each place, the exclusive or of the keys that lie there.
     keys: Words,
@@ -607,7 +548,7 @@ struct Workspace {
     ways: Vec<u8>,
 }
 
-/// Makes room for so many words; what they hold is anything.
+/// Makes room for `len` words, whose contents are undefined.
 fn enlarge(words: &mut Words, len: usize) -> Result<(), SpecError> {
     if words.len() < len {
         // Shards differ by little: the largest should be the last that does not fit.
@@ -617,7 +558,7 @@ fn enlarge(words: &mut Words, len: usize) -> Result<(), SpecError> {
     Ok(())
 }
 
-/// So many zeros.
+/// Fills it with `len` zeros.
 fn clear<T: Copy + Default>(values: &mut Vec<T>, len: usize) -> Result<(), SpecError> {
     values.clear();
     let refused = |_| SpecError::Memory { bytes: (len as u64).saturating_mul(size_of::<T>() as u64) };
@@ -771,7 +712,7 @@ impl Workspace {
         Ok(done == len)
     }
 
-    /// Gives each place what its key needs, the last peeled key first: nobody behind it needs another there.
+    /// Gives each place the value that its key needs, the last peeled key first: no later key needs another value there.
     fn assigned<const WAYS: usize, S: Slot>(
         &mut self,
         shard: &Shard,
@@ -810,7 +751,7 @@ impl Workspace {
     }
 }
 
-/// What a fingerprint is held in while it is found: bytes or more of them.
+/// The integer that holds a fingerprint during the build.
 trait Slot: bytemuck::Pod + Into<u64> + core::ops::BitXorAssign {
     fn of(fingerprint: u64) -> Self;
 }
@@ -827,65 +768,3 @@ macro_rules! slot {
 }
 
 slot!(u8, low_u8; u16, low_u16; u32, low_u32);
-
-impl Filter for Fuse {
-    fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.has(digest.a)
-    }
-
-    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        let hash = |digests: &[Digest], halves: &mut [u64]| {
-            halves.iter_mut().zip(digests).for_each(|(half, digest)| *half = digest.a);
-        };
-        self.ask(digests, hash, hits);
-    }
-}
-
-impl AnyFilter for Fuse {
-    fn family(&self) -> &'static Family {
-        &FAMILY
-    }
-
-    #[cfg(feature = "internals")]
-    fn set_paths(&mut self, paths: Paths) {
-        self.paths = paths;
-    }
-
-    fn layout(&self) -> Option<Layout> {
-        Some(self.layout())
-    }
-
-    fn report(&self) -> Report {
-        let fpr = if self.keys == 0 { 0.0 } else { self.fpr() };
-        Report {
-            capacity: self.size.capacity,
-            inserted: Some(self.keys),
-            estimated_len: Some(self.keys as f64),
-            bits: self.bits(),
-            probes: Some(self.size.ways),
-            fill: self.keys as f64 / slots_of(&self.shards, self.size.ways) as f64,
-            fpr_asked: self.size.fpr_asked,
-            fpr_now: fpr,
-            fpr_interval: None,
-            fpr_at_capacity: self.size.fpr,
-            guarantee: Guarantee::NoFalseNegatives,
-        }
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        out.probing(Probing::Fuse);
-        out.counts(Some(self.keys), self.keys);
-        out.params().u64(self.keys).u32(self.size.width).u32(self.size.ways).u32(self.shard_bits).u32(0);
-        out.params().f64(self.size.fpr_asked);
-        out.words(&self.words);
-    }
-
-    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_each(keys, hits);
-    }
-}

@@ -1,9 +1,10 @@
-//! A set within a known universe: who is in and who is not are both known, and no answer about either is wrong.
+//! A set within a known universe: the keys that are in and those that are not are both known, and no answer about them is wrong.
 //!
-//! **Answers** "is this key, which is one of those that we know, in the set?"
-//! **Promise** a key of the set is never denied, a key of the rest of the universe is never admitted; a key that nobody knew is
-//! admitted with a rate that goes down as the rest goes up.
-//! **Not for** sets or universes that change: build it again. Nor for keys from anywhere: a filter with exceptions is.
+//! **Answers** "is this key of the universe in the set?"
+//! **Promise** a key of the set is never denied, and a key of the rest of the universe is never admitted. A key outside the
+//! universe is admitted with a rate that falls as the rest grows.
+//! **Not for** sets or universes that change: build a new one. Nor where most keys are outside the universe: take a filter with
+//! exceptions.
 //!
 //! ```text
 //!   key ─▶ half a ─▶ stage 1: ribbon of the set,      ─ no ─▶ no
@@ -19,8 +20,8 @@
 //! one bit for each key that the first one admits: whether it is in. For n keys and m others that makes about `n (log2(m/n) +
 //! 2)` bits, where a cascade of Bloom filters takes `1.44 n (log2(m/n) + 2.9)`.
 //!
-//! Half digests stand for keys. If a key of the set and one of the others have the same, which happens with a chance of
-//! `n m / 2^64`, they cannot be told apart.
+//! A key is known by its half digest. A key of the set and one of the others that have the same half digest cannot be told
+//! apart. That happens with a chance of `n m / 2^64`.
 //!
 //! **Paper** Schanck, *Clubcards for the WebPKI: smaller certificate revocation tests in theory and practice*, IEEE S&P 2025.
 //! **We differ** in that both stages are bumped ribbons, in shards; nothing is partitioned by what keys mean.
@@ -38,70 +39,51 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::batch::copy;
-use crate::bits::{Bytes, GrowingWords, Words};
-use crate::error::{BuildError, DecodeError, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, Family, Guarantee, Make, Report};
-use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::bits::{GrowingWords, Words};
+use crate::error::{BuildError, DecodeError, Mismatch, SpecError};
+use crate::family::{Cost, Family, Guarantee, Make};
+use crate::hash::Hashing;
+#[cfg(feature = "std")]
+use crate::hash::Key;
 use crate::math;
 use crate::narrow::low_u32;
 use crate::paths::Paths;
 use crate::probing::Probing;
+use crate::rates::Rate;
 use crate::retrieval::{self, Equation, Fingerprint, Joined, Retrieval, Shape, Should, Solved};
 use crate::shards::{self, DigestShards};
+use crate::shell::{self, Kernel, Shell, filter};
 use crate::spec::{Layout, MAX_BITS, MAX_CAPACITY, Plan, Spec, UniverseSize};
-use crate::traits::Filter;
-use crate::wire::{Fields, Frame, Summing, Writer};
+use crate::wire::{Fields, Frame, Writer};
 
 /// The family `universe`.
 pub static FAMILY: Family = Family {
     id: 19,
     name: "universe",
     summary: "fixed set, all other keys known: no errors",
-    can: Capabilities {
-        inserts: false,
-        removes: false,
-        counts: false,
-        labels: false,
-        merges: false,
-        intersects: false,
-        subtracts: false,
-        folds: false,
-        grows: false,
-        exact: false,
-    },
+    can: Universe::CAN,
     probing: &[Probing::Stages],
     cost: Cost { query: "O(log2(m/n))", insert: "–", space: "1.02 n (log2(m/n) + 2)" },
     make: Make::Within(|spec, set, universe, threads| {
         Ok(Box::new(Universe::from_shards(spec, set, universe, Overlap::InTheSet, threads)?))
     }),
     shared: None,
-    plan,
+    plan: |spec| Ok(spec.universe()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Universe::decode(frame, hashing)?)),
     in_place: false,
 };
 
-fn plan(spec: &Spec) -> Result<Plan, SpecError> {
-    let size = spec.universe()?;
-    Ok(Plan {
-        capacity: size.capacity,
-        fpr_asked: size.fpr_asked,
-        fpr: size.fpr,
-        bits: size.bits(),
-        probes: None,
-    })
-}
-
-/// What a key is that is in the set and among the others.
+/// How a key that is in the set and among the others is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overlap {
     /// In the set: the others were the whole universe.
     InTheSet,
-    /// An error: somebody has mixed something up.
+    /// As an error.
     Refused,
 }
 
-/// A bit of a hash, in the lowest place. No fingerprint is made of it alone, so that it says nothing about the first stage,
-/// even where both hash alike.
+/// A bit of a hash, in the lowest place. No fingerprint depends on it alone, so that it is independent of the first stage even
+/// where both stages use the same hash.
 #[inline(always)]
 const fn toss(hash: u64) -> u64 {
     hash >> 32
@@ -118,8 +100,8 @@ impl Should for Toss {
     }
 }
 
-/// A key that the first stage admits, and whether it is in the set. Its value is its toss if it is, and the opposite if not:
-/// keys that nobody knew have either with the same chance, whatever is stored.
+/// A key that the first stage admits, and whether it is in the set. Its value is its toss if it is, and the opposite if not, so
+/// that a key outside the universe is admitted with a chance of one half, whatever is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Told {
     half: u64,
@@ -138,61 +120,200 @@ impl Equation for Told {
     }
 }
 
-/// A set within a known universe.
+filter! {
+    /// A set within a known universe.
+    ///
+    /// [`contains`](Universe::contains) is right for every key of the universe, and `false` for any key is certain. The rate is
+    /// that at which keys outside the universe are admitted. Two of them are equal if they give the same answers.
+    Universe(Stages) = FAMILY {}
+}
+
+/// Both stages of a set within a known universe.
 #[derive(Clone, Debug)]
-pub struct Universe {
+pub(crate) struct Stages {
     /// Those of the first stage, then those of the second.
     words: Words,
-    /// `None` if it would have no columns, and admit all.
+    /// `None` if it would have no columns, and admit all keys.
     first: Option<Retrieval>,
     first_words: usize,
     second: Retrieval,
     size: UniverseSize,
-    hashing: Hashing,
     /// Different halves of the set.
     keys: u64,
 }
 
-/// Two of them are equal if they give the same answers.
-impl PartialEq for Universe {
-    fn eq(&self, other: &Self) -> bool {
-        self.hashing == other.hashing
-            && (&self.first, &self.second) == (&other.first, &other.second)
-            && self.words == other.words
+impl Stages {
+    fn bits(&self) -> u64 {
+        let behind = |stage: &Retrieval| Retrieval::behind(&stage.shape, stage.shard_bits);
+        let behind = behind(&self.second) + self.first.as_ref().map_or(0, behind);
+        64 * (self.words.len() as u64 - behind)
     }
 }
 
-/// Both stages of a shard.
-struct Part {
-    first: Option<Solved>,
-    second: Solved,
-    keys: u64,
-    others: u64,
+impl Kernel for Stages {
+    type Hash = u64;
+
+    const GUARANTEE: Guarantee = Guarantee::ExactInUniverse;
+
+    #[inline]
+    fn contains(&self, half: u64) -> bool {
+        let (first, second) = self.words.as_slice().split_at(self.first_words);
+        self.first.as_ref().is_none_or(|stage| stage.ask_one(first, half, Fingerprint))
+            && self.second.ask_one(second, half, Toss)
+    }
+
+    #[inline(always)]
+    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [u64]), hits: &mut [bool]) {
+        /// Keys of one run: few enough that those for the second stage stay in the first-level cache.
+        const RUN: usize = 1024;
+        let (first, second) = self.words.as_slice().split_at(self.first_words);
+        let (mut halves, mut admitted, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for (keys, hits) in keys.chunks(RUN).zip(hits.chunks_mut(RUN)) {
+            halves.resize(keys.len(), 0);
+            hash(keys, &mut halves);
+            match &self.first {
+                Some(stage) => stage.ask(first, &halves, copy, Fingerprint, hits),
+                None => hits.fill(true),
+            }
+            admitted.clear();
+            places.clear();
+            for (place, hit) in hits.iter().enumerate() {
+                if *hit {
+                    admitted.push(halves[place]);
+                    places.push(place);
+                }
+            }
+            let mut are_in = [false; RUN];
+            let are_in = &mut are_in[..admitted.len()];
+            self.second.ask(second, &admitted, copy, Toss, are_in);
+            for (&place, &is_in) in places.iter().zip(&*are_in) {
+                hits[place] = is_in;
+            }
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        Plan { bits: self.bits(), ..self.size.plan() }
+    }
+
+    fn fill(&self) -> f64 {
+        (self.keys as f64 / self.second.slots().max(1) as f64).min(1.0)
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::computed(if self.keys == 0 { 0.0 } else { self.size.fpr })
+    }
+
+    fn estimated_len(&self) -> f64 {
+        self.keys as f64
+    }
+
+    fn must_match(&self, _: &Self) -> Result<(), Mismatch> {
+        Ok(())
+    }
+
+    fn holds_the_same(&self, other: &Self) -> bool {
+        (&self.first, &self.second, &self.words) == (&other.first, &other.second, &other.words)
+    }
+
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        out.probing(Probing::Stages);
+        out.ones(self.keys);
+        out.params().u64(self.keys).u64(self.size.others).u64(self.first_words as u64);
+        out.params().u32(self.size.columns).u32(self.size.row_bits).u32(self.second.shard_bits).u32(0);
+        out.params().f64(self.size.fpr_asked);
+        out.words(&self.words);
+    }
+
+    fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
+        let header = &frame.header;
+        let mut fields = Fields::new(&header.params);
+        let keys = fields.u64("keys")?;
+        let others = fields.u64("others")?;
+        let first_words = fields.u64("words of the first stage")?;
+        let columns = fields.u32("columns of the first stage")?;
+        let row_bits = fields.u32("bits of a row")?;
+        let shard_bits = fields.u32("bits that tell the shard")?;
+        fields.zero_u32("reserved")?;
+        let fpr_asked = fields.rate("asked rate")?;
+        fields.end("parameters", header.params.len())?;
+        let value = |field, found: u32| DecodeError::Value { field, found: found.into() };
+        if columns > UniverseSize::MOST_COLUMNS {
+            return Err(value("columns of the first stage", columns));
+        }
+        if row_bits != 64 && row_bits != 128 {
+            return Err(value("bits of a row", row_bits));
+        }
+        if shard_bits > math::MAX_SHARD_BITS {
+            return Err(value("bits that tell the shard", shard_bits));
+        }
+        if others > MAX_CAPACITY {
+            return Err(DecodeError::Value { field: "others", found: others });
+        }
+        let fpr = math::universe_fpr(columns);
+        let size = UniverseSize { capacity: keys.max(1), others, columns, row_bits, fpr_asked, fpr };
+        let words = shell::take_all_words(frame)?;
+        if columns == 0 && first_words != 0 {
+            return Err(DecodeError::Value { field: "words of the first stage", found: first_words });
+        }
+        let (expected, found) = (first_words.saturating_mul(8), 8 * words.len() as u64);
+        let first_words = usize::try_from(first_words).ok().filter(|&first| first <= words.len());
+        let first_words = first_words.ok_or(DecodeError::Length { field: "payload", expected, found })?;
+        let (first, second) = words.as_slice().split_at(first_words);
+        let shape = Shape { row_bits, columns, more: 0, paths: Paths::default() };
+        let first = match columns {
+            0 => None,
+            _ => Some(Retrieval::decode(shape, shard_bits, first)?),
+        };
+        let second = Retrieval::decode(Shape { columns: 1, ..shape }, shard_bits, second)?;
+        // Only in tiny sets are there more keys than slots: a key can follow from the equations of others.
+        shell::must_be_built_of(frame, keys, second.slots().saturating_mul(2).min(MAX_BITS))?;
+        Ok(Self { words, first, first_words, second, size, keys })
+    }
+
+    fn take_paths(&mut self, paths: Paths) {
+        self.second.shape.paths = paths;
+        if let Some(first) = &mut self.first {
+            first.shape.paths = paths;
+        }
+    }
+
+    fn keys(&self) -> Option<u64> {
+        Some(self.keys)
+    }
+
+    fn others(&self) -> Option<u64> {
+        Some(self.size.others)
+    }
+
+    fn layout(&self) -> Option<Layout> {
+        Some(self.size.layout())
+    }
 }
 
 impl Universe {
-    /// A set, and others that are not in it. Repeats do no harm.
+    /// A set, and other keys that are not in it. Repeated keys do no harm.
     ///
     /// # Errors
-    /// [`BuildError::Overlap`] if a key is in both; or the memory.
+    /// [`BuildError::Overlap`] if a key is in both, or the memory that was not granted.
     #[cfg(feature = "std")]
     pub fn of_sets<K: Key + Sync, O: Key + Sync>(set: &[K], others: &[O]) -> Result<Self, BuildError> {
         Self::build_with(set, others, &Spec::new(), Overlap::Refused, 1)
     }
 
-    /// A set, and the universe that it is part of. Repeats do no harm.
+    /// A set, and the universe that it is part of. Repeated keys do no harm.
     ///
     /// # Errors
-    /// [`BuildError`] names the memory.
+    /// [`BuildError`] names the memory that was not granted.
     #[cfg(feature = "std")]
     pub fn within<K: Key + Sync, O: Key + Sync>(set: &[K], universe: &[O]) -> Result<Self, BuildError> {
         Self::build_with(set, universe, &Spec::new(), Overlap::InTheSet, 1)
     }
 
-    /// A set and others, of whatever was asked for, by so many threads. Their number does not change the result.
+    /// A set and other keys as `spec` asks for it, built by `threads` threads. Their number does not change the result.
     ///
     /// # Errors
-    /// [`BuildError`] names what cannot be had.
+    /// [`BuildError`] names what is not possible, or the memory that was not granted.
     #[cfg(feature = "std")]
     pub fn build_with<K: Key + Sync, O: Key + Sync>(
         set: &[K],
@@ -209,10 +330,10 @@ impl Universe {
         Self::from_shards(spec, &set, &others, overlap, threads)
     }
 
-    /// A set and others that come as digests, by so many threads. Their number does not change the result.
+    /// A set and other keys that are hashed already, built by `threads` threads. Their number does not change the result.
     ///
     /// # Errors
-    /// [`BuildError`] names what cannot be had, and what the sources say.
+    /// [`BuildError`] names what is not possible, the memory that was not granted, or what is wrong with the sources.
     pub fn from_shards(
         spec: &Spec,
         set: &dyn DigestShards,
@@ -240,7 +361,7 @@ impl Universe {
             };
             let mut told: Vec<Told> = halves.iter().map(|&half| Told { half, is_in: true }).collect();
             let (mut in_both, mut asked) = (0, 0);
-            // The others are many: a part of them at a time, of which the filter leaves few.
+            // There are many others: they come a part at a time, and the first stage admits few of them.
             let finer = other_bits - bits;
             for part in shard << finer..(shard + 1) << finer {
                 let mut admitted = Vec::new();
@@ -289,258 +410,54 @@ impl Universe {
         words.append(behind.as_slice()).map_err(SpecError::from)?;
         let words = words.finish();
         (size.capacity, size.others) = (u64::max(keys, 1), known);
-        Ok(Self { words, first, first_words, second, size, hashing, keys })
+        let kernel = Stages { words, first, first_words, second, size, keys };
+        Ok(Self(Shell::of_built(kernel, hashing)))
     }
 
-    /// Whether a key is in the set: certain for each key of the universe, and a "no" for any key.
-    #[must_use]
-    #[inline]
-    pub fn contains(&self, key: impl Key) -> bool {
-        self.has(self.hashing.half_of(key))
-    }
-
-    /// Asks for many keys, several at a time in flight; appends one answer each.
-    pub fn contains_each<K: Key>(&self, keys: &[K], hits: &mut Vec<bool>) {
-        let hashing = self.hashing;
-        self.ask(keys, |keys, halves| K::halves(keys, &hashing, halves), hits);
-    }
-
-    #[inline]
-    fn has(&self, half: u64) -> bool {
-        let (first, second) = self.words.as_slice().split_at(self.first_words);
-        self.first.as_ref().is_none_or(|stage| stage.ask_one(first, half, Fingerprint))
-            && self.second.ask_one(second, half, Toss)
-    }
-
-    #[inline(always)]
-    fn ask<K>(&self, keys: &[K], hash: impl Fn(&[K], &mut [u64]) + Copy, hits: &mut Vec<bool>) {
-        /// So many at a time, so that what the second stage is asked stays in the first-level cache.
-        const RUN: usize = 1024;
-        let start = hits.len();
-        hits.resize(start + keys.len(), false);
-        let (first, second) = self.words.as_slice().split_at(self.first_words);
-        let (mut halves, mut admitted, mut places) = (Vec::new(), Vec::new(), Vec::new());
-        for (keys, hits) in keys.chunks(RUN).zip(hits[start..].chunks_mut(RUN)) {
-            halves.resize(keys.len(), 0);
-            hash(keys, &mut halves);
-            match &self.first {
-                Some(stage) => stage.ask(first, &halves, copy, Fingerprint, hits),
-                None => hits.fill(true),
-            }
-            admitted.clear();
-            places.clear();
-            for (place, hit) in hits.iter().enumerate() {
-                if *hit {
-                    admitted.push(halves[place]);
-                    places.push(place);
-                }
-            }
-            let mut are_in = [false; RUN];
-            let are_in = &mut are_in[..admitted.len()];
-            self.second.ask(second, &admitted, copy, Toss, are_in);
-            for (&place, &is_in) in places.iter().zip(&*are_in) {
-                hits[place] = is_in;
-            }
-        }
-    }
-
-    /// The different keys of the set. (Two keys with the same half digest count as one.)
+    /// How many different keys the set has. Two keys with the same first 64 bits of hash count as one.
     #[must_use]
     pub fn keys(&self) -> u64 {
-        self.keys
+        self.0.kernel.keys
     }
 
-    /// How many keys it was told that are not in the set; repeats included.
+    /// How many keys were given that are not in the set, repeats included.
     #[must_use]
     pub fn others(&self) -> u64 {
-        self.size.others
+        self.0.kernel.size.others
     }
 
     /// Bits of all slots and buckets of both stages together.
     #[must_use]
     pub fn bits(&self) -> u64 {
-        let behind = |stage: &Retrieval| Retrieval::behind(&stage.shape, stage.shard_bits);
-        let behind = behind(&self.second) + self.first.as_ref().map_or(0, behind);
-        64 * (self.words.len() as u64 - behind)
+        self.0.kernel.bits()
     }
 
     /// Bytes of memory, everything included.
     #[must_use]
     pub fn size_in_bytes(&self) -> u64 {
-        let first = self.first.as_ref().map_or(0, Retrieval::size_in_bytes);
-        (size_of::<Self>() + self.words.len() * 8 + first + self.second.size_in_bytes()) as u64
+        let Stages { words, first, second, .. } = &self.0.kernel;
+        let first = first.as_ref().map_or(0, Retrieval::size_in_bytes);
+        (size_of::<Self>() + words.len() * 8 + first + second.size_in_bytes()) as u64
     }
 
     /// Rows of 64 bits (`fastest`) or of 128 (`compact`).
     #[must_use]
     pub fn layout(&self) -> Layout {
-        self.size.layout()
-    }
-
-    /// The rate at which keys that nobody knew are admitted.
-    #[must_use]
-    pub fn fpr(&self) -> f64 {
-        if self.keys == 0 { 0.0 } else { self.size.fpr }
-    }
-
-    /// How keys are hashed.
-    #[must_use]
-    pub fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    /// The set as it stands in a file.
-    #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        family::encode(self, Summing::Payload).to_vec()
-    }
-
-    /// A set from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, None, &FAMILY, Self::decode)
-    }
-
-    /// A keyed set from the bytes of a file.
-    ///
-    /// # Errors
-    /// [`DecodeError`] says what is wrong with them, or that the secret is another one.
-    pub fn from_bytes_keyed(bytes: &[u8], secret: &Secret) -> Result<Self, DecodeError> {
-        family::from_bytes(bytes, Some(secret), &FAMILY, Self::decode)
-    }
-
-    fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
-        let header = &frame.header;
-        header.must_probe_by(&[Probing::Stages])?;
-        header.must_be_hashed(hashing)?;
-        let mut fields = Fields::new(&header.params);
-        let keys = fields.u64("keys")?;
-        let others = fields.u64("others")?;
-        let first_words = fields.u64("words of the first stage")?;
-        let columns = fields.u32("columns of the first stage")?;
-        let row_bits = fields.u32("bits of a row")?;
-        let shard_bits = fields.u32("bits that tell the shard")?;
-        fields.zero_u32("reserved")?;
-        let fpr_asked = fields.rate("asked rate")?;
-        fields.end("parameters", header.params.len())?;
-        let value = |field, found: u32| DecodeError::Value { field, found: found.into() };
-        if columns > UniverseSize::MOST_COLUMNS {
-            return Err(value("columns of the first stage", columns));
-        }
-        if row_bits != 64 && row_bits != 128 {
-            return Err(value("bits of a row", row_bits));
-        }
-        if shard_bits > math::MAX_SHARD_BITS {
-            return Err(value("bits that tell the shard", shard_bits));
-        }
-        if others > MAX_CAPACITY {
-            return Err(DecodeError::Value { field: "others", found: others });
-        }
-        let fpr = math::universe_fpr(columns);
-        let size = UniverseSize { capacity: keys.max(1), others, columns, row_bits, fpr_asked, fpr };
-        let payload = core::mem::replace(&mut frame.payload, Bytes::from(Vec::new()));
-        let words = Words::from_bytes(payload)
-            .ok_or(DecodeError::Payload { problem: "not whole words, or no memory for them" })?;
-        if columns == 0 && first_words != 0 {
-            return Err(DecodeError::Value { field: "words of the first stage", found: first_words });
-        }
-        let (expected, found) = (first_words.saturating_mul(8), 8 * words.len() as u64);
-        let first_words = usize::try_from(first_words).ok().filter(|&first| first <= words.len());
-        let first_words = first_words.ok_or(DecodeError::Length { field: "payload", expected, found })?;
-        let (first, second) = words.as_slice().split_at(first_words);
-        let shape = Shape { row_bits, columns, more: 0, paths: Paths::default() };
-        let first = match columns {
-            0 => None,
-            _ => Some(Retrieval::decode(shape, shard_bits, first)?),
-        };
-        let second = Retrieval::decode(Shape { columns: 1, ..shape }, shard_bits, second)?;
-        // More keys than slots are implied by others only in tiny sets.
-        let most = second.slots().saturating_mul(2).min(MAX_BITS);
-        if let Some(found) = frame.header.ones.filter(|&ones| ones > most) {
-            return Err(DecodeError::Value { field: "number of keys", found });
-        }
-        if keys > most || frame.header.ones.is_some_and(|ones| ones != keys) {
-            return Err(DecodeError::Value { field: "keys", found: keys });
-        }
-        Ok(Self { words, first, first_words, second, size, hashing, keys })
+        self.0.kernel.size.layout()
     }
 }
 
-/// How many of the highest bits of a half tell its shard: of the set, for which it is built, and of the others, of which a
-/// shard can have too many to be held at a time.
+/// Both stages of a shard.
+struct Part {
+    first: Option<Solved>,
+    second: Solved,
+    keys: u64,
+    others: u64,
+}
+
+/// The number of highest bits of a half that choose its shard: for the set, and for the others, which get more shards if those
+/// of the set would have too many others to hold at a time.
 fn shard_bits(paths: Paths, set: u64, others: u64) -> (u32, u32) {
     let bits = paths.shard_bits(set);
     (bits, bits.max(paths.shard_bits(others)))
-}
-
-impl Filter for Universe {
-    fn hashing(&self) -> Hashing {
-        self.hashing
-    }
-
-    #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.has(digest.a)
-    }
-
-    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        let hash = |digests: &[Digest], halves: &mut [u64]| {
-            halves.iter_mut().zip(digests).for_each(|(half, digest)| *half = digest.a);
-        };
-        self.ask(digests, hash, hits);
-    }
-}
-
-impl AnyFilter for Universe {
-    fn family(&self) -> &'static Family {
-        &FAMILY
-    }
-
-    #[cfg(feature = "internals")]
-    fn set_paths(&mut self, paths: Paths) {
-        self.second.shape.paths = paths;
-        if let Some(first) = &mut self.first {
-            first.shape.paths = paths;
-        }
-    }
-
-    fn layout(&self) -> Option<Layout> {
-        Some(self.layout())
-    }
-
-    fn others(&self) -> Option<u64> {
-        Some(self.others())
-    }
-
-    fn report(&self) -> Report {
-        let slots = self.second.slots().max(1);
-        Report {
-            capacity: self.size.capacity,
-            inserted: Some(self.keys),
-            estimated_len: Some(self.keys as f64),
-            bits: self.bits(),
-            probes: None,
-            fill: (self.keys as f64 / slots as f64).min(1.0),
-            fpr_asked: self.size.fpr_asked,
-            fpr_now: self.fpr(),
-            fpr_interval: None,
-            fpr_at_capacity: self.size.fpr,
-            guarantee: Guarantee::ExactInUniverse,
-        }
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        out.probing(Probing::Stages);
-        out.counts(Some(self.keys), self.keys);
-        out.params().u64(self.keys).u64(self.size.others).u64(self.first_words as u64);
-        out.params().u32(self.size.columns).u32(self.size.row_bits).u32(self.second.shard_bits).u32(0);
-        out.params().f64(self.size.fpr_asked);
-        out.words(&self.words);
-    }
-
-    fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
-        self.contains_each(keys, hits);
-    }
 }
