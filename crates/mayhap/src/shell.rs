@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::num::NonZeroU16;
 
-use crate::batch::{BATCH, pipeline};
+use crate::batch::{BATCH, copy, pipeline};
 use crate::bits::{Bytes, OutOfMemory, Words};
 use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
 use crate::family::{
@@ -734,7 +734,7 @@ impl<K: Labels> Shell<K> {
 
     pub(crate) fn label_batch(&self, digests: &[Digest], labels: &mut Vec<traits::Labels>) {
         labels.reserve(digests.len());
-        self.kernel.label_each(digests, of_digests, |label| labels.push(labels_of(label)));
+        self.kernel.label_each(digests, K::Hash::of_digests, |label| labels.push(labels_of(label)));
     }
 
     #[inline(always)]
@@ -769,7 +769,7 @@ impl<K: Labels> Shell<K> {
         digests: &[Digest],
         outcomes: &mut Vec<Insertion>,
     ) -> Result<(), Full> {
-        self.kernel.insert_into(area, digests, of_digests, |outcome| outcomes.push(outcome))?;
+        self.kernel.insert_into(area, digests, K::Hash::of_digests, |outcome| outcomes.push(outcome))?;
         self.add_inserted(digests.len() as u64);
         Ok(())
     }
