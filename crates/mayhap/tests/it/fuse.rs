@@ -1,7 +1,7 @@
 //! Binary fuse filters: they are found for every number of keys, hold all of them, and err as often as they say.
 
 use mayhap::shards::{DigestShards, MemoryShards, shard_of};
-use mayhap::{BuildError, Error, Fuse, Hashing, Layout, Secret, Spec, SpecError};
+use mayhap::{AnyFilter, BuildError, Error, Fuse, Hashing, Layout, Secret, Spec, SpecError};
 use mayhap_eval::Proportion;
 
 fn asked(width: u32, layout: Layout) -> Spec {
@@ -47,6 +47,19 @@ fn every_small_number_of_keys_gives_a_filter() {
         assert_eq!(fuse.keys(), n as u64);
         assert!(n > 0 || !fuse.contains(1u64));
     }
+}
+
+#[test]
+fn a_static_filter_without_keys_has_rate_zero_and_counts_its_keys_as_inserted() {
+    let spec = Spec::new().with_fpr(0.01);
+    for layout in Layout::ALL {
+        let empty = Fuse::build_with::<u64>(&[], &spec.with_layout(layout), 1).unwrap();
+        let ribbon = mayhap::Ribbon::build_with::<u64>(&[], &spec.with_layout(layout), 1).unwrap();
+        assert_eq!((empty.fpr(), empty.report().fpr_now, ribbon.fpr()), (0.0, 0.0, 0.0));
+    }
+    let fuse = Fuse::build_with(&["a", "b", "a"], &spec, 1).unwrap();
+    assert_eq!((fuse.keys(), fuse.inserted(), fuse.capacity(), fuse.estimated_len()), (2, Some(2), 2, 2.0));
+    assert!(fuse == Fuse::from_bytes(&fuse.to_bytes()).unwrap());
 }
 
 #[test]
