@@ -155,13 +155,7 @@ impl Kernel for Cells {
 
     #[inline(always)]
     fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Digest]), hits: &mut [bool]) {
-        let CountingSize { cells, probes, .. } = self.size;
-        let mut hits = hits.iter_mut();
-        read_ahead(self.paths, self.counters.view(), self.places(), keys, hash, |counters, digest| {
-            if let Some(hit) = hits.next() {
-                *hit = !positions(digest, probes, cells).any(|place| counters.is_zero(place));
-            }
-        });
+        contains_ahead(self.paths, self.counters.view(), self.places(), keys, hash, hits);
     }
 
     fn plan(&self) -> Plan {
@@ -447,6 +441,28 @@ fn lower(counters: &mut CountersMut<'_>, digest: Digest, size: &CountingSize, em
         *emptied += empty;
         outcome
     })
+}
+
+/// Whether all counters of each key are above 0, in a slice of the number of keys; as [`read_ahead`].
+#[inline(always)]
+pub(super) fn contains_ahead<K>(
+    paths: Paths,
+    mut counters: CountersRef<'_>,
+    (cells, probes): (u64, u32),
+    keys: &[K],
+    hash: impl Fn(&[K], &mut [Digest]),
+    mut hits: &mut [bool],
+) {
+    let far = paths.is_far(8 * counters.words(), PREFETCH_FROM_BYTES);
+    let ahead = |counters: &CountersRef<'_>, digest| {
+        positions(digest, probes, cells).for_each(|place| counters.prefetch(place));
+    };
+    pipeline(&mut counters, keys, hash, far, ahead, |counters, digests| {
+        let hits = hits.split_off_mut(..digests.len()).expect("one answer per key");
+        for (hit, &digest) in hits.iter_mut().zip(digests) {
+            *hit = !positions(digest, probes, cells).any(|place| counters.is_zero(place));
+        }
+    });
 }
 
 /// Visits keys by their digests, having asked for the cache lines of several at a time. `places` are the number of

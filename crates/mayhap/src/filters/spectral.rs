@@ -55,7 +55,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::convert::Infallible;
 
-use super::counting::{read_ahead, write_ahead};
+use super::counting::{contains_ahead, read_ahead, write_ahead};
 use crate::batch::pipeline;
 use crate::bits::{Bytes, Counters, CountersMut, CountersRef, Width, Words, words_for};
 use crate::error::{DecodeError, Error, Mismatch, SpecError};
@@ -272,13 +272,7 @@ impl Kernel for Cells {
 
     #[inline(always)]
     fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Digest]), hits: &mut [bool]) {
-        let SpectralSize { cells, probes, .. } = self.size;
-        let mut hits = hits.iter_mut();
-        read_ahead(self.paths, self.counters.view(), self.places(), keys, hash, |counters, digest| {
-            if let Some(hit) = hits.next() {
-                *hit = !positions(digest, probes, cells).any(|place| counters.is_zero(place));
-            }
-        });
+        contains_ahead(self.paths, self.counters.view(), self.places(), keys, hash, hits);
     }
 
     /// Its bits include the list of counters above 15.
