@@ -29,7 +29,7 @@ const GZIP_TIMES: f64 = 1.2;
 const FILE_MEMORY: u64 = 110 << 20;
 const PIPE_MEMORY: u64 = 150 << 20;
 
-/// For the bars memory is watched in runs of their own, since watching takes time: so many.
+/// Number of runs in which memory is measured for the bars. They are not timed, since measuring takes time.
 const WATCHED: usize = 3;
 
 /// How a program gets the text.
@@ -358,7 +358,7 @@ fn wrongly_dropped_at_most(distinct: u64) -> u64 {
 /// How an output differs from the first occurrences in their order.
 #[derive(Debug, PartialEq)]
 enum Firsts {
-    /// Only in that so many are missing.
+    /// Only in the number of missing lines.
     ButFor(u64),
     /// A line is not one of them, or not in its place.
     Broken { line: u64, found: String },

@@ -134,7 +134,7 @@ const MAIN: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// `-h` shows so many examples at the most.
+/// The most examples that `-h` shows.
 const FIRST_EXAMPLES: usize = 3;
 
 /// The definition of the command line, with help in both lengths.

@@ -84,7 +84,7 @@ pub fn run() -> ExitCode {
     warnings.take().iter().for_each(|warning| common.say(warning));
     match outcome.and_then(|status| Ok(report::stdout().flush().map(|()| status)?)) {
         Ok(status) => ExitCode::from(status),
-        // Whoever reads us has seen enough: `mayhap dedup | head -1` is no error.
+        // The reader has closed the pipe: `mayhap dedup | head -1` is no error.
         Err(error) if is_closed_pipe(&error) => ExitCode::from(YES),
         Err(error) => {
             report::note(format_args!("mayhap: {error:#}"));

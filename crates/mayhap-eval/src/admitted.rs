@@ -13,7 +13,7 @@ pub struct Admitted {
     pub filter: &'static str,
     /// What its keys are.
     pub what: &'static str,
-    /// So many keys are in.
+    /// Number of keys that were inserted.
     pub keys: u64,
     /// The filter's.
     pub bits: u64,

@@ -92,8 +92,8 @@ impl Lines {
     }
 }
 
-/// A line without a time stamp, since with one hardly any two lines of a log are equal; and without a comma, which `hist -u`
-/// quotes.
+/// It has no time stamp, because lines with time stamps hardly ever repeat, and no comma, because `hist -u` quotes lines that have
+/// one.
 fn write_log_line(value: u64, out: &mut Vec<u8>) -> io::Result<()> {
     const LEVELS: [&str; 4] = ["INFO ", "INFO ", "WARN ", "ERROR"];
     const SERVICES: [&str; 6] = ["checkout", "search", "accounts", "mail", "images", "gateway"];

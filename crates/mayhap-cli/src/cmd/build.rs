@@ -1010,7 +1010,7 @@ fn from_spool(spec: &Spec, family: &'static Family, spool: Spool) -> Result<Box<
 /// A bitmap takes one bit for every integer up to the largest; from one in 64 on it is the smaller one.
 const DENSE: u64 = 64;
 
-/// From so many bytes on it matters that a bitmap is nearly empty.
+/// A nearly empty bitmap of at least this many bytes gets a warning.
 const WASTE: u64 = 1 << 20;
 
 fn integers(

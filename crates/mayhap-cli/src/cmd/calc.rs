@@ -191,7 +191,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     Ok(YES)
 }
 
-/// The bound where there are only so many different keys.
+/// The lower bound for a finite universe of keys.
 fn finite_bound(all: u64, keys: u64, fpr: f64) -> String {
     let bits = math::lower_bound_bits_finite(all, keys, fpr);
     let whole = if bits < 1000.0 { report::measured(bits) } else { report::grouped(bits.ceil() as u64) };

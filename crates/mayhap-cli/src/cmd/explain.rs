@@ -635,7 +635,7 @@ impl Cells for Bloom {
         Ok(())
     }
 
-    /// What nobody should do with a filter that others share: it clears the bits.
+    /// Clears the bits of a key, which loses other keys too: for `--remove`, to show why a Bloom filter cannot remove.
     fn take(&mut self, key: &Subject) -> Result<Removal> {
         if !Cells::contains(self, key)? {
             return Ok(Removal::Absent);

@@ -678,7 +678,7 @@ fn a_bitmap_of_few_large_integers_is_warned_of() {
     let quiet =
         folder.mayhap("build -o f --quiet --family bitmap --as u64").input("40000000\n").run().ends(0);
     assert!(quiet.err.is_empty());
-    // Who says how many there can be has chosen, and a small one harms nobody.
+    // With -n the size was chosen, and a small bitmap needs no warning.
     for options in ["--family bitmap -n 50M", "--exact", "--family roaring"] {
         let done = folder.mayhap(&format!("build -o f --as u64 {options}")).input("40000000\n").run().ends(0);
         assert!(!done.err.contains("warning"), "{options}: {}", done.err);

@@ -204,7 +204,7 @@ fn the_ladder_stands_beside_the_filters() {
     folder.mayhap("calc -n 20M -p 1%").run().ends(0).shows("18.1%");
 }
 
-/// Where there are only so many keys, less is enough; and only a set of integers below a bound can be a bitmap.
+/// A finite universe has a smaller lower bound, and only a set of integers below a bound can be a bitmap.
 #[test]
 fn a_finite_universe_has_a_lower_bound_and_integers_have_a_bitmap() {
     let folder = Folder::new();
@@ -224,7 +224,7 @@ fn a_finite_universe_has_a_lower_bound_and_integers_have_a_bitmap() {
         (&row["bits"], &row["bits_per_key"], &row["capacity"]),
         (&1000.into(), &10.0.into(), &100.into())
     );
-    assert_eq!(bitmap("-n 100 -p 1%"), None, "of nobody knows which integers");
+    assert_eq!(bitmap("-n 100 -p 1%"), None, "the integers are not known to have a bound");
     assert_eq!(bitmap("-n 100 -p 1% --universe 1000"), None);
     assert_eq!(bitmap("-n 100 -p 1% --family bitmap").expect("it was named")["bits"], 100);
     let refused = folder.mayhap("calc -n 100 -p 1% --integers 99").run().ends(2).prints("");

@@ -199,7 +199,7 @@ fn pictures_are_drawn_into_a_folder() {
     }
 }
 
-/// Half of the different records are in, and the other half is asked for.
+/// Half of the distinct records are inserted, and the other half is looked up.
 #[test]
 fn keys_may_be_the_records_of_a_file() {
     let folder = Folder::new();
