@@ -144,6 +144,63 @@ impl fmt::Display for Full {
 
 impl core::error::Error for Full {}
 
+/// A value of a parameter, in an error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Value {
+    /// A whole number.
+    Whole(u64),
+    /// A rate, or another number that is not whole.
+    Rate(f64),
+    /// A seed or the id of a secret, shown in hexadecimal.
+    Id(u64),
+    /// A word, such as the name of a layout, or why there is no number.
+    Word(&'static str),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Whole(number) => write!(f, "{number}"),
+            // Plain decimals of 1e-300 would fill the screen with zeros.
+            Self::Rate(rate) if rate != 0.0 && rate.abs() < 1e-4 => write!(f, "{rate:e}"),
+            Self::Rate(rate) => write!(f, "{rate}"),
+            Self::Id(id) => write!(f, "{id:016x}"),
+            Self::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Self::Whole(number)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(number: u32) -> Self {
+        Self::Whole(number.into())
+    }
+}
+
+impl From<u16> for Value {
+    fn from(number: u16) -> Self {
+        Self::Whole(number.into())
+    }
+}
+
+impl From<f64> for Value {
+    fn from(rate: f64) -> Self {
+        Self::Rate(rate)
+    }
+}
+
+impl From<&'static str> for Value {
+    fn from(word: &'static str) -> Self {
+        Self::Word(word)
+    }
+}
+
 /// Two filters cannot be combined, and this is the first thing in which they differ.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
