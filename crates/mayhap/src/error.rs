@@ -201,7 +201,82 @@ impl From<&'static str> for Value {
     }
 }
 
-/// Two filters cannot be combined, and this is the first thing in which they differ.
+/// What two filters must have in common to be combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Parameter {
+    /// The program whose rules they follow.
+    Program,
+    /// The hash function.
+    Hashing,
+    /// The seed of the hash function.
+    Seed,
+    /// The secret of the hash function, shown by its id.
+    Secret,
+    /// The rule from hash to positions.
+    Positions,
+    /// How blocks are laid out.
+    Layout,
+    /// The number of bits.
+    Bits,
+    /// The number of bytes.
+    Bytes,
+    /// The number of positions of a key.
+    Probes,
+    /// The number of buckets.
+    Buckets,
+    /// The number of slots.
+    Slots,
+    /// The bits of a fingerprint.
+    FingerprintBits,
+    /// The number of distinct hashes of keys.
+    DistinctKeys,
+    /// The number of offsets per window.
+    Shifts,
+    /// The bits of a counter.
+    CounterBits,
+    /// The rule for counting.
+    CountingRule,
+    /// The number of areas.
+    Areas,
+}
+
+impl Parameter {
+    /// What differs, in words, and how to build filters that agree in it; no text where the first says it all.
+    const fn texts(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Program => ("the programs whose rules they follow", ""),
+            Self::Hashing => ("hash functions", ""),
+            Self::Seed => ("seeds", ""),
+            Self::Secret => ("ids of the secrets", ""),
+            Self::Positions => ("rules from hash to positions", ""),
+            Self::Layout => ("layouts", "build both with the same layout"),
+            Self::Bits => ("numbers of bits", "build both with the same capacity and false-positive rate"),
+            Self::Bytes => ("numbers of bytes", "build both with the same capacity and false-positive rate"),
+            Self::Probes => {
+                ("numbers of probes", "build both with the same capacity and false-positive rate")
+            }
+            Self::Buckets => ("numbers of buckets", "build both with the same capacity"),
+            Self::Slots => (
+                "numbers of slots",
+                "neither is the other doubled; build both with the same capacity, or both without one",
+            ),
+            Self::FingerprintBits => {
+                ("bits per fingerprint", "build both with the same capacity and false-positive rate")
+            }
+            Self::DistinctKeys => (
+                "numbers of distinct key hashes",
+                "build both with the same capacity and false-positive rate",
+            ),
+            Self::Shifts => ("numbers of shifts", "build both with the same number"),
+            Self::CounterBits => ("bits per counter", "build both with the same counters"),
+            Self::CountingRule => ("counting rules", "build both with the same rule"),
+            Self::Areas => ("numbers of areas", "build both with the same labels in the same order"),
+        }
+    }
+}
+
+/// Two filters cannot be combined, and this is the first reason.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Mismatch {
@@ -209,57 +284,17 @@ pub enum Mismatch {
     Family {
         /// The one that was to change.
         ours: &'static str,
-        /// The one that was to be merged into it.
+        /// The one that was to be combined with it.
         theirs: &'static str,
     },
-    /// They have different numbers of bits.
-    Bits {
-        /// The one that was to change.
-        ours: u64,
-        /// The one that was to be merged into it.
-        theirs: u64,
-    },
-    /// They probe different numbers of positions.
-    Probes {
-        /// The one that was to change.
-        ours: u32,
-        /// The one that was to be merged into it.
-        theirs: u32,
-    },
-    /// Their blocks are laid out differently.
-    Layout {
-        /// The one that was to change.
-        ours: &'static str,
-        /// The one that was to be merged into it.
-        theirs: &'static str,
-    },
-    /// They have counters of different widths; `None` is a variable one.
-    CounterBits {
-        /// The one that was to change.
-        ours: Option<u32>,
-        /// The one that was to be merged into it.
-        theirs: Option<u32>,
-    },
-    /// They have different numbers of offsets per window.
-    Shifts {
-        /// The one that was to change.
-        ours: u32,
-        /// The one that was to be merged into it.
-        theirs: u32,
-    },
-    /// One has counters of so many bits and the other has none.
-    Counters {
-        /// The one that was to change.
-        ours: Option<u32>,
-        /// The one that was to be merged into it.
-        theirs: Option<u32>,
-    },
-    /// They count by different rules.
-    CountingRule {
-        /// The one that was to change.
-        ours: &'static str,
-        /// The one that was to be merged into it.
-        theirs: &'static str,
+    /// They differ in a parameter.
+    Differ {
+        /// In which.
+        what: Parameter,
+        /// That of the filter that was to change.
+        ours: Value,
+        /// That of the filter that was to be combined with it.
+        theirs: Value,
     },
     /// They agree, but what counts by this rule does not merge.
     Unmergeable {
@@ -273,85 +308,15 @@ pub enum Mismatch {
     },
     /// Their keys are spelled by different [rules](crate::key_rules).
     Spelling,
-    /// They hash by different schemes.
-    Hashing {
-        /// The one that was to change.
-        ours: &'static str,
-        /// The one that was to be merged into it.
-        theirs: &'static str,
-    },
-    /// They hash by the same scheme under different seeds.
-    Seed {
-        /// The one that was to change.
-        ours: u64,
-        /// The one that was to be merged into it.
-        theirs: u64,
-    },
-    /// They hash by the same scheme under different secrets, told apart by their ids.
-    Secret {
-        /// The one that was to change.
-        ours: u64,
-        /// The one that was to be merged into it.
-        theirs: u64,
-    },
-    /// They have different numbers of buckets.
-    Buckets {
-        /// The one that was to change.
-        ours: u64,
-        /// The one that was to be merged into it.
-        theirs: u64,
-    },
-    /// Their fingerprints have different numbers of bits.
-    Fingerprints {
-        /// The one that was to change.
-        ours: u32,
-        /// The one that was to be merged into it.
-        theirs: u32,
-    },
-    /// They tell different numbers of keys from each other.
-    Names {
-        /// The one that was to change.
-        ours: u64,
-        /// The one that was to be merged into it.
-        theirs: u64,
-    },
-    /// They have different numbers of areas.
-    Areas {
-        /// The one that was to change.
-        ours: u16,
-        /// The one that was to be merged into it.
-        theirs: u16,
-    },
     /// They call an area differently.
     AreaName {
         /// Which.
         area: u16,
     },
-    /// They follow the rules of different programs, or one of them follows ours.
-    Rule {
-        /// The one that was to change.
-        ours: &'static str,
-        /// The one that was to be merged into it.
-        theirs: &'static str,
-    },
-    /// They find positions by different rules of one program.
-    Probing {
-        /// The one that was to change.
-        ours: &'static str,
-        /// The one that was to be merged into it.
-        theirs: &'static str,
-    },
     /// They differ in something that only their program knows.
     PeerField {
         /// In what.
         field: &'static str,
-    },
-    /// They have different numbers of slots, and neither is the other doubled.
-    Slots {
-        /// The one that was to change.
-        ours: u64,
-        /// The one that was to be merged into it.
-        theirs: u64,
     },
     /// They agree, but there is no memory for the result.
     Memory {
@@ -374,70 +339,44 @@ pub enum Mismatch {
     Full(Full),
 }
 
+/// Compares what `parameters` lists of two filters.
+///
+/// # Errors
+/// [`Mismatch::Differ`] names the first difference.
+pub(crate) fn must_agree<T: Copy, const N: usize>(
+    ours: T,
+    theirs: T,
+    parameters: impl Fn(T) -> [(Parameter, Value); N],
+) -> Result<(), Mismatch> {
+    let mut both = parameters(ours).into_iter().zip(parameters(theirs));
+    match both.find(|((_, ours), (_, theirs))| ours != theirs) {
+        Some(((what, ours), (_, theirs))) => Err(Mismatch::Differ { what, ours, theirs }),
+        None => Ok(()),
+    }
+}
+
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Family { ours, theirs } => write!(f, "families differ: {ours} and {theirs}"),
-            Self::Bits { ours, theirs } => {
-                write!(f, "numbers of bits differ: {ours} and {theirs}; build both with the same -n and -p")
+            Self::Differ { what, ours, theirs } => {
+                let (name, way_out) = what.texts();
+                write!(f, "{name} differ: {ours} and {theirs}")?;
+                if way_out.is_empty() { Ok(()) } else { write!(f, "; {way_out}") }
             }
-            Self::Probes { ours, theirs } => write!(f, "numbers of probes differ: {ours} and {theirs}"),
-            Self::Layout { ours, theirs } => {
-                write!(f, "layouts differ: {ours} and {theirs}; build both with the same --layout")
-            }
-            Self::CounterBits { ours, theirs } => {
-                write!(f, "widths of counters differ: {} and {}", CounterBits(*ours), CounterBits(*theirs))
-            }
-            Self::Shifts { ours, theirs } => write!(f, "numbers of shifts differ: {ours} and {theirs}"),
-            Self::Counters { ours, theirs } => {
-                let bits = |bits: &Option<u32>| bits.unwrap_or(0);
-                write!(f, "bits of counters differ (0 is none): {} and {}", bits(ours), bits(theirs))
-            }
-            Self::CountingRule { ours, theirs } => write!(f, "counting rules differ: {ours} and {theirs}"),
             Self::Unmergeable { rule } => {
                 write!(f, "filters that count by {rule} cannot merge; those by minimum-selection can")
             }
-            Self::Buckets { ours, theirs } => {
-                write!(f, "numbers of buckets differ: {ours} and {theirs}; build both with the same -n")
-            }
-            Self::Fingerprints { ours, theirs } => write!(
-                f,
-                "lengths of fingerprints differ: {ours} and {theirs} bits; build both with the same -n and -p"
-            ),
-            Self::Names { ours, theirs } => write!(
-                f,
-                "different numbers of keys are told from each other, {ours} and {theirs}; build both with the same -n and -p"
-            ),
-            Self::Areas { ours, theirs } => write!(
-                f,
-                "numbers of areas differ: {ours} and {theirs}; build both with the same labels in the same order"
-            ),
             Self::AreaName { area } => write!(
                 f,
                 "the names of area {area} differ; build both with the same labels in the same order"
             ),
-            Self::Slots { ours, theirs } => write!(
-                f,
-                "numbers of slots differ: {ours} and {theirs}, and neither is the other doubled; build both with the \
-                 same -n, or both without"
-            ),
-            Self::Hashing { ours, theirs } => write!(f, "hash functions differ: {ours} and {theirs}"),
-            Self::Rule { ours, theirs } => {
-                write!(f, "they follow the rules of different programs: {ours} and {theirs}")
-            }
-            Self::Probing { ours, theirs } => {
-                write!(f, "rules from digest to positions differ: {ours} and {theirs}")
-            }
             Self::PeerField { field } => write!(f, "their {field} differ"),
-            Self::Seed { ours, theirs } => write!(f, "seeds differ: {ours:016x} and {theirs:016x}"),
             Self::Exceptions { theirs } => write!(
                 f,
                 "the other filter has {theirs} exceptions and this one has no place for them; give it one with except"
             ),
             Self::Spelling => f.write_str("their keys are spelled differently"),
-            Self::Secret { ours, theirs } => {
-                write!(f, "secrets differ: the ids are {ours:016x} and {theirs:016x}")
-            }
             Self::Memory { bytes } => {
                 write!(f, "{bytes} bytes of memory are needed for the result and were not granted")
             }
@@ -461,18 +400,6 @@ impl fmt::Display for Mismatch {
 }
 
 impl core::error::Error for Mismatch {}
-
-/// A width in a sentence.
-struct CounterBits(Option<u32>);
-
-impl fmt::Display for CounterBits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(bits) => write!(f, "{bits} bits"),
-            None => f.write_str("variable"),
-        }
-    }
-}
 
 /// A static filter was not built.
 #[derive(Clone, Debug, PartialEq)]

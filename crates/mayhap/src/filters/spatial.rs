@@ -53,7 +53,7 @@ use core::num::NonZeroU16;
 
 use super::counting::{read_ahead, write_ahead};
 use crate::bits::{Counters, CountersMut, CountersRef, Width, words_for};
-use crate::error::{AreaNameProblem, DecodeError, Full, Limit, Mismatch, SpecError};
+use crate::error::{AreaNameProblem, DecodeError, Full, Limit, Mismatch, Parameter, SpecError, must_agree};
 use crate::family::{AreaReport, AreasReport, Cost, Family, Make};
 use crate::hash::{Digest, Hashing};
 use crate::math;
@@ -198,21 +198,18 @@ impl Kernel for Cells {
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        let (ours, theirs) = (self.size, other.size);
-        if ours.areas != theirs.areas {
-            return Err(Mismatch::Areas { ours: ours.areas, theirs: theirs.areas });
-        }
-        if ours.cells != theirs.cells {
-            return Err(Mismatch::Bits { ours: ours.bits(), theirs: theirs.bits() });
-        }
-        if ours.probes != theirs.probes {
-            return Err(Mismatch::Probes { ours: ours.probes, theirs: theirs.probes });
-        }
+        must_agree(self.size, other.size, |size| {
+            [
+                (Parameter::Areas, size.areas.into()),
+                (Parameter::Bits, size.bits().into()),
+                (Parameter::Probes, size.probes.into()),
+            ]
+        })?;
         let mut names = self.areas.iter().zip(&other.areas);
-        if let Some(index) = names.position(|(ours, theirs)| ours.name != theirs.name) {
-            return Err(Mismatch::AreaName { area: low_u16(index as u64) + 1 });
+        match names.position(|(ours, theirs)| ours.name != theirs.name) {
+            Some(index) => Err(Mismatch::AreaName { area: low_u16(index as u64) + 1 }),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {

@@ -29,7 +29,7 @@ use super::redis_dump::{self, Array, Dump};
 use super::{Format, MOST_PROBES, Making, bloom};
 use crate::batch::BATCH;
 use crate::bits::OutOfMemory;
-use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
+use crate::error::{DecodeError, Full, Limit, Mismatch, Parameter, SpecError, must_agree};
 use crate::family::{self, AnyFilter, Capabilities, Family, Guarantee, LayerReport, Report};
 use crate::filters::scalable::FAMILY;
 use crate::hash::{Digest, ForeignHash, Hashing};
@@ -378,12 +378,13 @@ impl RedisBloom {
             return Err(Mismatch::PeerField { field: "ways to grow" });
         }
         for (ours, theirs) in self.shapes().zip(other.shapes()) {
-            if ours.modulus() != theirs.modulus() || ours.bytes != theirs.bytes {
-                return Err(Mismatch::Bits { ours: ours.modulus(), theirs: theirs.modulus() });
-            }
-            if ours.probes != theirs.probes {
-                return Err(Mismatch::Probes { ours: ours.probes, theirs: theirs.probes });
-            }
+            must_agree(ours, theirs, |shape| {
+                [
+                    (Parameter::Bits, shape.modulus().into()),
+                    (Parameter::Bytes, shape.bytes.into()),
+                    (Parameter::Probes, shape.probes.into()),
+                ]
+            })?;
             if ours.keys + theirs.keys > ours.capacity {
                 let limit = Limit::Keys { capacity: ours.capacity };
                 return Err(Mismatch::Full(Full { limit, inserted: 0 }));

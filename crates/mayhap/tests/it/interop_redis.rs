@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::num::{NonZeroU8, NonZeroU16};
 
 use mayhap::bits::Bytes;
+use mayhap::error::{Parameter, Value};
 use mayhap::interop::bloomfilter_crate::{self, VALKEY_SEED};
 use mayhap::interop::redis_dump::{Dump, Loading};
 use mayhap::interop::redisbloom::{Growth, RedisBloom};
@@ -365,7 +366,10 @@ fn chains_that_are_alike_merge_if_their_keys_fit() {
     // The other has a second link, and its first is full.
     assert_eq!(ours.merge(&chain(0..120)), Err(full));
     let other = RedisBloom::reserve(200, 0.01, Growth::Times(2)).unwrap();
-    assert_eq!(ours.merge(&other), Err(Mismatch::Bits { ours: 1152, theirs: 2240 }));
+    assert_eq!(
+        ours.merge(&other),
+        Err(Mismatch::Differ { what: Parameter::Bits, ours: Value::Whole(1152), theirs: Value::Whole(2240) })
+    );
     let other = RedisBloom::reserve(100, 0.01, Growth::Times(4)).unwrap();
     assert_eq!(ours.merge(&other), Err(Mismatch::PeerField { field: "ways to grow" }));
     assert_eq!(chunks_of(&ours), before);

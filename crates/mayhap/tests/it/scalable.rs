@@ -3,6 +3,7 @@
 //! The measured rates of SCL-1 to SCL-4 pass within 4 standard deviations, of the count and of 2% from one seed to the
 //! next (a chance of 6e-5 each that a right filter fails, drawn once: the seeds are fixed).
 
+use mayhap::error::{Parameter, Value};
 use mayhap::wire::Summing;
 use mayhap::{
     AnyFilter, Bloom, DecodeError, Full, Hashing, Insertion, Limit, Mismatch, Scalable, Secret, Spec,
@@ -286,7 +287,10 @@ fn filters_that_hash_differently_do_not_merge() {
     let spec = Spec::sized(1000, 0.01);
     let mut ours = filled(&spec, 0..100);
     let theirs = filled(&spec.with_hashing(Hashing::Xxh3 { seed: 7 }), 0..100);
-    assert_eq!(ours.merge(&theirs), Err(Mismatch::Seed { ours: 0, theirs: 7 }));
+    assert_eq!(
+        ours.merge(&theirs),
+        Err(Mismatch::Differ { what: Parameter::Seed, ours: Value::Id(0), theirs: Value::Id(7) })
+    );
     // Other sizes and rules are no obstacle.
     ours.merge(&filled(&Spec::redisbloom(50, 0.001, 4), 500..600)).unwrap();
     assert!(holds_all(&ours, 0..100) && holds_all(&ours, 500..600));

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use mayhap::error::AreaNameProblem;
+use mayhap::error::{AreaNameProblem, Parameter, Value};
 use mayhap::wire::{Header, LABELS, PAGE, checksum};
 use mayhap::{
     AnyFilter, DecodeError, Digest, Full, Hashing, Insertion, Label, Limit, Mismatch, Secret, Spatial, Spec,
@@ -225,15 +225,21 @@ fn a_merge_takes_the_higher_label_and_differences_are_named() {
         assert_eq!(ours.to_bytes(), before);
         mismatch
     };
-    assert_eq!(refused(make(&["a", "b", "c"])), Mismatch::Areas { ours: 2, theirs: 3 });
+    assert_eq!(
+        refused(make(&["a", "b", "c"])),
+        Mismatch::Differ { what: Parameter::Areas, ours: Value::Whole(2), theirs: Value::Whole(3) }
+    );
     assert_eq!(refused(make(&["b", "a"])), Mismatch::AreaName { area: 1 });
     assert_eq!(refused(make(&["a", ""])), Mismatch::AreaName { area: 2 });
     let other = Spatial::new(&["a", "b"], 1001, 0.01).unwrap();
-    assert!(matches!(refused(other), Mismatch::Bits { .. }));
+    assert!(matches!(refused(other), Mismatch::Differ { what: Parameter::Bits, .. }));
     let spec = Spec::sized(1000, 0.01).with_areas(2).with_hashing(Hashing::Xxh3 { seed: 1 });
     let mut other = Spatial::from_spec(&spec).unwrap();
     other.name_areas(&["a", "b"]).unwrap();
-    assert_eq!(refused(other), Mismatch::Seed { ours: 0, theirs: 1 });
+    assert_eq!(
+        refused(other),
+        Mismatch::Differ { what: Parameter::Seed, ours: Value::Id(0), theirs: Value::Id(1) }
+    );
 }
 
 #[test]

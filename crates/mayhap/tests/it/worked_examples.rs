@@ -179,8 +179,11 @@ fn errors_arise_with_their_texts() {
 /// The texts of all errors. Some values are hard to reach by calls; those that are not arise in the test above and elsewhere.
 #[test]
 fn errors_have_the_texts_of_the_snapshot() {
-    use mayhap::error::AreaNameProblem as Problem;
+    use mayhap::error::{AreaNameProblem as Problem, Parameter, Value};
     use {DecodeError as D, FoldError as F, Mismatch as M, SpecError as S};
+    fn differ(what: Parameter, ours: impl Into<Value>, theirs: impl Into<Value>) -> Error {
+        Mismatch::Differ { what, ours: ours.into(), theirs: theirs.into() }.into()
+    }
     let errors: Vec<Error> = vec![
         Full { limit: Limit::Keys { capacity: 1000 }, inserted: 3 }.into(),
         Full { limit: Limit::Universe { universe: 100, key: 4_000_000_000 }, inserted: 3 }.into(),
@@ -197,22 +200,22 @@ fn errors_have_the_texts_of_the_snapshot() {
         S::AreaName { area: 3, problem: Problem::Control }.into(),
         S::AreaName { area: 3, problem: Problem::Taken { by: 1 } }.into(),
         D::AreaName { area: 3, problem: Problem::NotText }.into(),
-        M::Areas { ours: 3, theirs: 2 }.into(),
+        differ(Parameter::Areas, 3u64, 2u64),
         M::AreaName { area: 2 }.into(),
         M::Family { ours: "bloom", theirs: "exact" }.into(),
-        M::Bits { ours: 100, theirs: 200 }.into(),
-        M::Probes { ours: 5, theirs: 7 }.into(),
-        M::Hashing { ours: "xxh3-128", theirs: "integer" }.into(),
-        M::Seed { ours: 1, theirs: 42 }.into(),
-        M::Secret { ours: 10, theirs: 11 }.into(),
+        differ(Parameter::Bits, 100u64, 200u64),
+        differ(Parameter::Probes, 5u64, 7u64),
+        differ(Parameter::Hashing, "xxh3-128", "integer"),
+        differ(Parameter::Seed, Value::Id(1), Value::Id(42)),
+        differ(Parameter::Secret, Value::Id(10), Value::Id(11)),
         M::Memory { bytes: 4096 }.into(),
-        M::Buckets { ours: 58, theirs: 60 }.into(),
-        M::Slots { ours: 128, theirs: 192 }.into(),
-        M::Fingerprints { ours: 10, theirs: 13 }.into(),
+        differ(Parameter::Buckets, 58u64, 60u64),
+        differ(Parameter::Slots, 128u64, 192u64),
+        differ(Parameter::FingerprintBits, 10u64, 13u64),
         M::Full(Full { limit: Limit::Slots { capacity: 10, used: 20, slots: 24 }, inserted: 0 }).into(),
         M::Rate { asked: 0.01, sum: 0.0134 }.into(),
-        M::CounterBits { ours: Some(4), theirs: None }.into(),
-        M::CountingRule { ours: "minimum-selection", theirs: "minimal-increase" }.into(),
+        differ(Parameter::CounterBits, 4u64, "variable"),
+        differ(Parameter::CountingRule, "minimum-selection", "minimal-increase"),
         M::Unmergeable { rule: "recurring-minimum" }.into(),
         F::Factor { bits: 9586, factor: 4 }.into(),
         F::Fpr { asked: 5.0 }.into(),
