@@ -69,7 +69,7 @@ pub(crate) fn capacity(text: &str) -> Result<u64, String> {
 /// A number of bits: at least 1.
 pub(crate) fn bits(text: &str) -> Result<u64, String> {
     match count(text)? {
-        0 => Err(SpecError::Bits { asked: 0, limit: MAX_BITS }.to_string()),
+        0 => Err(SpecError::TooLarge { bits: 0, limit: MAX_BITS }.to_string()),
         count => Ok(count),
     }
 }

@@ -7,15 +7,16 @@ use core::num::NonZeroU16;
 
 use crate::batch::BATCH;
 use crate::bits::{Bytes, OutOfMemory};
-use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
+use crate::error::{BuildError, DecodeError, Error, Full, Knob, Mismatch, SpecError};
 use crate::hash::{Digest, Hashing, Secret};
 use crate::key_rules::KeyRules;
 use crate::math::AreaRates;
 #[cfg(feature = "internals")]
 use crate::paths::Paths;
 use crate::probing::Probing;
+use crate::registry;
 use crate::shards::DigestShards;
-use crate::spec::{CountingRule, Layout, Plan, Spec};
+use crate::spec::{CountingRule, KnobRange, Layout, Plan, Request, Spec};
 use crate::traits::{
     Associate, Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert,
     Subtract,
@@ -279,6 +280,8 @@ pub struct Family {
     pub summary: &'static str,
     /// What its filters can do.
     pub can: Capabilities,
+    /// What can be requested of it besides capacity, rate and bits, and a range of rates if that is smaller than for others.
+    pub knobs: &'static [KnobRange],
     /// The rules by which its files find positions.
     pub probing: &'static [Probing],
     /// What its operations cost.
@@ -294,6 +297,35 @@ pub struct Family {
     /// Whether a filter decoded from exclusive bytes writes every insert there and no insert fails, so
     /// that a mapped file can be updated where it lies.
     pub in_place: bool,
+}
+
+impl Family {
+    /// Whether a request for it may have this number.
+    #[must_use]
+    pub fn takes(&self, knob: Knob) -> bool {
+        matches!(knob, Knob::Capacity | Knob::Fpr | Knob::Bits)
+            || self.knobs.iter().any(|own| own.knob == knob)
+    }
+
+    /// The numbers of a request, if the family has every one of them and all are in range.
+    ///
+    /// # Errors
+    /// [`SpecError`] names the first that is not, and the families that have it.
+    pub(crate) fn check<'a>(&self, spec: &'a Spec) -> Result<&'a Request, SpecError> {
+        let request = spec.unchecked();
+        request.check()?;
+        for (knob, asked) in request.settings() {
+            match self.knobs.iter().find(|own| own.knob == knob) {
+                Some(own) => own.check(asked)?,
+                None if self.takes(knob) => {}
+                None => {
+                    let others = registry::names_with(knob);
+                    return Err(SpecError::NotFor { knob, family: self.name, others });
+                }
+            }
+        }
+        Ok(request)
+    }
 }
 
 impl PartialEq for Family {

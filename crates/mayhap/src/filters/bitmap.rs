@@ -49,6 +49,7 @@ pub static FAMILY: Family = Family {
     name: "bitmap",
     summary: "no errors: one bit for each possible integer",
     can: BitmapSet::CAN,
+    knobs: &[],
     probing: &[Probing::None],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "U" },
     make: Make::Empty(|spec| Ok(Box::new(BitmapSet::from_spec(spec)?))),
@@ -59,7 +60,7 @@ pub static FAMILY: Family = Family {
 };
 
 fn plan(spec: &Spec) -> Result<Plan, SpecError> {
-    let bits = spec.keys(1)?;
+    let bits = FAMILY.check(spec)?.keys(1)?;
     Ok(Plan { capacity: bits, fpr_asked: 0.0, fpr: 0.0, bits, probes: None })
 }
 

@@ -48,10 +48,12 @@ use core::convert::Infallible;
 
 use crate::batch::{copy, pipeline};
 use crate::bits::{Counters, WINDOW, Windows, WindowsMut, WindowsRef};
-use crate::error::{DecodeError, Error, Mismatch, Parameter, SpecError, Value, must_agree};
+use crate::error::{DecodeError, Error, Knob, Mismatch, Parameter, SpecError, Value, must_agree};
 use crate::family::{AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make};
+use crate::filters::bloom::BloomSize;
 use crate::filters::shifting::{
-    Claim, PREFETCH_FROM_BYTES, counter_report, prefetch_counters, read_shape, saturated, write_windows,
+    COUNTER_BITS, Claim, PREFETCH_FROM_BYTES, counter_report, prefetch_counters, read_shape, saturated,
+    window_bits, write_windows,
 };
 use crate::hash::{Digest, Hashing, Key};
 use crate::math::{self, MAX_PROBES};
@@ -59,7 +61,7 @@ use crate::paths::Paths;
 use crate::probing::{Probing, positions, with_distinct};
 use crate::rates::{self, Rate};
 use crate::shell::{Counts, Empty, Inserts, Kernel, Removes, filter};
-use crate::spec::{MAX_COUNT, Plan, ShiftingMultiplicitySize, Spec};
+use crate::spec::{Plan, Size, Spec};
 use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
@@ -70,6 +72,7 @@ pub static FAMILY: Family = Family {
     summary: "counts up to 57 of keys that were counted before",
     // Without counters. A union of the bits would have the larger count of a key, and not the sum.
     can: ShiftingMultiplicity::CAN,
+    knobs: &[Knob::Probes.any(), COUNTER_BITS, Knob::MaxCount.within(1, MAX_COUNT)],
     probing: &[Probing::Scaled],
     cost: Cost { query: "O(k)", insert: "O(k) with counters", space: "1.44 n log2(57/p)" },
     make: Make::Counted(|spec, counts| Ok(Box::new(ShiftingMultiplicity::of_digests(spec, counts)?))),
@@ -78,6 +81,59 @@ pub static FAMILY: Family = Family {
     decode: |frame, hashing| Ok(Box::new(ShiftingMultiplicity::decode(frame, hashing)?)),
     in_place: false,
 };
+
+/// The numbers of a shifting filter of counts, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ShiftingMultiplicitySize {
+    /// The number of different keys it is made for.
+    pub capacity: u64,
+    /// The places at which a window may start.
+    pub starts: u64,
+    /// Windows per key.
+    pub probes: u32,
+    /// The largest count.
+    pub max_count: u32,
+    /// Bits of the counter of each bit, if it has one.
+    pub counter_bits: Option<u32>,
+    /// The requested rate, or `fpr` if none was requested.
+    pub fpr_asked: f64,
+    /// The rate at which absent keys get a count at capacity.
+    pub fpr: f64,
+}
+
+impl ShiftingMultiplicitySize {
+    /// All bits, counters included.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        window_bits(self.starts, self.counter_bits)
+    }
+}
+
+impl Size for ShiftingMultiplicitySize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, probes, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: Some(probes) }
+    }
+}
+
+/// The largest count: the bits of one window.
+pub const MAX_COUNT: u32 = WINDOW;
+
+impl Spec {
+    /// Solves for what is not requested, for a shifting filter of counts. The capacity is the number of different keys, the
+    /// rate that of absent keys that get a count. Wrong counts of keys that are in are rarer.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn shifting_multiplicity(&self) -> Result<ShiftingMultiplicitySize, SpecError> {
+        let asked = FAMILY.check(self)?;
+        let (max_count, counter_bits) = (asked.max_count.unwrap_or(MAX_COUNT), asked.counter_bits);
+        let size = asked.windows(1, |m, n, k| math::any_of(math::bloom_fpr(m, n, k), max_count))?;
+        let BloomSize { capacity, bits: starts, probes, fpr_asked, fpr } = size;
+        Ok(ShiftingMultiplicitySize { capacity, starts, probes, max_count, counter_bits, fpr_asked, fpr })
+    }
+}
 
 /// Counts that are held before they are stored: many enough that a batch's start and end do not matter.
 const AT_ONCE: usize = 4096;
