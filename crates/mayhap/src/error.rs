@@ -969,6 +969,13 @@ pub enum DecodeError {
         /// The id.
         found: u16,
     },
+    /// The file has a filter of another family than the type that was asked for.
+    OtherFamily {
+        /// The family of the type.
+        expected: &'static str,
+        /// The id of the file's family.
+        found: u16,
+    },
     /// The file needs a part of this library that it was built without.
     Feature {
         /// The Cargo feature that brings it.
@@ -1090,6 +1097,11 @@ impl fmt::Display for DecodeError {
                 )
             }
             Self::Family { found } => write!(f, "unknown family id {found}; update mayhap"),
+            Self::OtherFamily { expected, found } => write!(
+                f,
+                "a filter of the family {expected} was expected, and the file has one of another family, with the id \
+                 {found}; open it as a filter of any family"
+            ),
             Self::Feature { feature } => write!(f, "this file needs the feature `{feature}`"),
             Self::Hashing { scheme, version } => {
                 write!(f, "unknown hash function: id {scheme}, version {version}; update mayhap")

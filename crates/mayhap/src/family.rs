@@ -296,6 +296,17 @@ pub struct Family {
     pub in_place: bool,
 }
 
+impl Family {
+    /// The id in the header of a file is that of this family.
+    ///
+    /// # Errors
+    /// [`DecodeError::OtherFamily`] if it is not.
+    pub(crate) fn must_be(&self, found: u16) -> Result<(), DecodeError> {
+        // Which family has the id, if any, is known above, where all families are.
+        if self.id == found { Ok(()) } else { Err(DecodeError::OtherFamily { expected: self.name, found }) }
+    }
+}
+
 impl PartialEq for Family {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id
@@ -598,10 +609,8 @@ pub(crate) fn from_bytes<F>(
     decode: impl FnOnce(&mut Frame, Hashing) -> Result<F, DecodeError>,
 ) -> Result<F, DecodeError> {
     let mut frame = Frame::parse(&Bytes::from(bytes.to_vec()), Verify::All)?;
+    family.must_be(frame.header.family)?;
     let hashing = frame.hashing(secret)?;
-    if frame.header.family != family.id {
-        return Err(DecodeError::Family { found: frame.header.family });
-    }
     if let Some(section) = frame.take_section(KEY_RULES)
         && !KeyRules::decode(section.as_slice())?.spelling.is_plain()
     {

@@ -395,9 +395,7 @@ pub(crate) fn must_be_of(
     hashing: Hashing,
     expected: Hashing,
 ) -> Result<(), DecodeError> {
-    if frame.header.family != family.id {
-        return Err(DecodeError::Family { found: frame.header.family });
-    }
+    family.must_be(frame.header.family)?;
     if hashing == expected { Ok(()) } else { Err(bloom::unfit(frame)) }
 }
 

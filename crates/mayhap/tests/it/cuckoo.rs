@@ -608,7 +608,7 @@ fn crafted_files_are_refused_by_name() {
     assert_eq!(gap, DecodeError::Payload { problem: "a bucket that no writer gives" });
     assert_eq!(
         Cuckoo::from_bytes(&mayhap::Bloom::new(10, 0.1).unwrap().to_bytes()),
-        Err(DecodeError::Family { found: 1 })
+        Err(DecodeError::OtherFamily { expected: "cuckoo", found: 1 })
     );
 }
 

@@ -365,7 +365,10 @@ fn crafted_parameters_are_refused() {
     assert_eq!(Dleft::from_bytes(&crafted).unwrap_err(), padding("remainder of an empty cell"));
     assert!(crafted::open_by_header(&crafted).is_ok());
     let other = Bloom::new(10, 0.01).unwrap().to_bytes();
-    assert_eq!(Dleft::from_bytes(&other).unwrap_err(), DecodeError::Family { found: 1 });
+    assert_eq!(
+        Dleft::from_bytes(&other).unwrap_err(),
+        DecodeError::OtherFamily { expected: "dleft", found: 1 }
+    );
 }
 
 #[test]

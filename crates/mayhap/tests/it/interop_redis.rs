@@ -514,13 +514,15 @@ fn crafted_files_of_ours_are_refused_or_do_no_harm() {
     let bloom = redis("bf-scaling-x2", "redisbloom");
     let cuckoo = redis("cf-deletes", "redisbloom-cuckoo");
     let blob = ours(&*make("bloomfilter-crate", &Making::new(100, 0.01)));
-    for (file, family, hash) in [(&bloom, 10u16, 37), (&cuckoo, 9, 39), (&blob, 1, 42)] {
+    for (file, expected, family, hash) in
+        [(&bloom, "scalable", 10u16, 37), (&cuckoo, "cuckoo", 9, 39), (&blob, "bloom", 1, 42)]
+    {
         let (refused, _) = crafted::damage(file, 8, 3000);
         assert!(refused > 0);
         // Family and hash function do not go with the rule.
         assert_eq!(file[6..8], family.to_le_bytes());
         let other = crafted::with(file, 6, &12u16.to_le_bytes());
-        assert_eq!(opened(other), DecodeError::Family { found: 12 });
+        assert_eq!(opened(other), DecodeError::OtherFamily { expected: expected, found: 12 });
         assert_eq!(file[12], hash);
         let other = crafted::with(file, 12, &[38]);
         assert_eq!(opened(other), DecodeError::Hashing { scheme: 38, version: 1 });

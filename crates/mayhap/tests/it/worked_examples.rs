@@ -227,6 +227,7 @@ fn errors_have_the_texts_of_the_snapshot() {
         D::Magic { found: *b"PK\x03\x04" }.into(),
         D::Version { found: 2 }.into(),
         D::Family { found: 900 }.into(),
+        D::OtherFamily { expected: "bloom", found: 9 }.into(),
         D::Hashing { scheme: 9, version: 1 }.into(),
         D::Probing { found: 9 }.into(),
         D::Flags { found: 0x18 }.into(),
