@@ -359,7 +359,7 @@ impl fmt::Display for ConvertError {
                     "a filter of the family {family} by the rules of {rule}, hashed by {hashing}, cannot become a file \
                      of the format {format}: other rules give other bits, and those take the keys"
                 )?;
-                if makes { write!(f, "; build it from the keys, with --to {format}") } else { Ok(()) }
+                if makes { f.write_str("; build it from the keys") } else { Ok(()) }
             }
         }
     }
