@@ -1,7 +1,11 @@
 //! One small type per way of failing, holding facts; the sentence is made by `Display`.
 //!
-//! Every text is one line in lower case: what was expected, what was found and, when there is one,
-//! the way out.
+//! Every text is one line in lower case: what was expected, what was found and, when there is one, the way out, in terms of
+//! the library. A program adds its own flags.
+//!
+//! An error is either another one under a wider type, as in [`Error::Full`]: then it has the text of that one and the same
+//! source. Or it says what failed, and [`source`](core::error::Error::source) says why, as in [`Mismatch::Full`]. So a report
+//! that prints an error and its sources says nothing twice.
 
 use alloc::string::String;
 use core::fmt;
@@ -109,19 +113,17 @@ impl fmt::Display for Full {
                 "the filter is full, and its header asks for {bytes} bytes to grow where its size justifies {most}; the \
                  file is damaged or crafted"
             ),
-            Limit::Damaged => {
-                f.write_str("the filter is damaged and nothing was changed; mayhap info --verify says more")
-            }
+            Limit::Damaged => f.write_str("the filter is damaged and nothing was changed"),
             Limit::Copies { most } => write!(
                 f,
                 "the key is in {most} times already, or others are that look the same, and more do not fit; insert \
-                 each key once (mayhap dedup drops repeats), or use a family that counts"
+                 each key once, or use a family that counts"
             ),
             Limit::Repeats { most, used, slots } => write!(
                 f,
                 "there is no room for this key, although only {used} of {slots} slots are taken: keys that were inserted \
                  several times take the slots that it may have, and a key can be in at most {most} times; insert each key \
-                 once (mayhap dedup drops repeats), or use a family that counts"
+                 once, or use a family that counts"
             ),
             Limit::Area { area, areas } => write!(
                 f,
@@ -245,8 +247,8 @@ impl Parameter {
         match self {
             Self::Program => ("the programs whose rules they follow", ""),
             Self::Hashing => ("hash functions", ""),
-            Self::Seed => ("seeds", ""),
-            Self::Secret => ("ids of the secrets", ""),
+            Self::Seed => ("seeds", "build both with the same seed"),
+            Self::Secret => ("ids of the secrets", "build both with the same secret"),
             Self::Positions => ("rules from hash to positions", ""),
             Self::Layout => ("layouts", "build both with the same layout"),
             Self::Bits => ("numbers of bits", "build both with the same capacity and false-positive rate"),
@@ -392,12 +394,19 @@ impl fmt::Display for Mismatch {
                 Rate(*sum),
                 Rate(*asked)
             ),
-            Self::Full(full) => write!(f, "the keys of both do not fit: {full}"),
+            Self::Full(_) => f.write_str("the keys of both do not fit"),
         }
     }
 }
 
-impl core::error::Error for Mismatch {}
+impl core::error::Error for Mismatch {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Full(full) => Some(full),
+            _ => None,
+        }
+    }
+}
 
 /// A static filter was not built.
 #[derive(Clone, Debug, PartialEq)]
@@ -442,7 +451,14 @@ impl fmt::Display for BuildError {
     }
 }
 
-impl core::error::Error for BuildError {}
+impl core::error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Spec(error) => error.source(),
+            _ => None,
+        }
+    }
+}
 
 impl From<SpecError> for BuildError {
     fn from(e: SpecError) -> Self {
@@ -743,7 +759,10 @@ impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::NotFor { knob, family, others } => {
-                write!(f, "{family} takes no {}; ", knob.text())?;
+                match knob {
+                    Knob::Foldable => write!(f, "{family} does not fold; "),
+                    _ => write!(f, "{family} takes no {}; ", knob.text()),
+                }?;
                 match others {
                     [] => f.write_str("leave it out"),
                     [only] => write!(f, "{only} does"),
@@ -894,6 +913,13 @@ pub enum DecodeError {
         /// The id.
         found: u16,
     },
+    /// The file has a filter of another family than the type that was asked for.
+    OtherFamily {
+        /// The family of the type.
+        expected: &'static str,
+        /// The family of the file.
+        found: &'static str,
+    },
     /// The file needs a part of this library that it was built without.
     Feature {
         /// The Cargo feature that brings it.
@@ -1015,6 +1041,11 @@ impl fmt::Display for DecodeError {
                 )
             }
             Self::Family { found } => write!(f, "unknown family id {found}; update mayhap"),
+            Self::OtherFamily { expected, found } => write!(
+                f,
+                "the file has a filter of the family {found}, not {expected}; open it as that, or as a filter of any \
+                 family"
+            ),
             Self::Feature { feature } => write!(f, "this file needs the feature `{feature}`"),
             Self::Hashing { scheme, version } => {
                 write!(f, "unknown hash function: id {scheme}, version {version}; update mayhap")
@@ -1053,7 +1084,7 @@ impl fmt::Display for DecodeError {
             ),
             Self::HashRule { known } => write!(
                 f,
-                "the file does not say how its keys were hashed; name the rule, if it is one that is known: --hash {known}"
+                "the file does not say how its keys were hashed; name the rule, if it is one that is known: {known}"
             ),
             Self::AreaName { area, problem } => write!(f, "the name of area {area} {problem}"),
             Self::Payload { problem } => write!(f, "damaged payload: {problem}"),
@@ -1193,7 +1224,14 @@ impl fmt::Display for AdviseError {
     }
 }
 
-impl core::error::Error for AdviseError {}
+impl core::error::Error for AdviseError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Spec(error) => error.source(),
+            _ => None,
+        }
+    }
+}
 
 impl From<SpecError> for AdviseError {
     fn from(e: SpecError) -> Self {
@@ -1267,8 +1305,23 @@ impl fmt::Display for Error {
     }
 }
 
-// The text is the inner error's already, so it is not offered as a source again.
-impl core::error::Error for Error {}
+impl core::error::Error for Error {
+    /// That of the error within, whose text is the text of this one.
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Spec(error) => error.source(),
+            Self::Decode(error) => error.source(),
+            Self::Mismatch(error) => error.source(),
+            Self::Fold(error) => error.source(),
+            Self::Build(error) => error.source(),
+            Self::Advise(error) => error.source(),
+            Self::Full(error) => error.source(),
+            Self::Unsupported { .. }
+            | Self::UnsupportedByRule { .. }
+            | Self::UnsupportedWithoutCounters { .. } => None,
+        }
+    }
+}
 
 impl From<SpecError> for Error {
     fn from(e: SpecError) -> Self {

@@ -326,6 +326,19 @@ impl Family {
         }
         Ok(request)
     }
+
+    /// The id in the header of a file is that of this family.
+    ///
+    /// # Errors
+    /// [`DecodeError::OtherFamily`] if it is that of another, [`DecodeError::Family`] if no family has it.
+    pub(crate) fn must_be(&self, found: u16) -> Result<(), DecodeError> {
+        if self.id == found {
+            return Ok(());
+        }
+        let other = registry::FAMILIES.iter().find(|family| family.id == found);
+        let found = other.ok_or(DecodeError::Family { found })?.name;
+        Err(DecodeError::OtherFamily { expected: self.name, found })
+    }
 }
 
 impl PartialEq for Family {
@@ -630,10 +643,8 @@ pub(crate) fn from_bytes<F>(
     decode: impl FnOnce(&mut Frame, Hashing) -> Result<F, DecodeError>,
 ) -> Result<F, DecodeError> {
     let mut frame = Frame::parse(&Bytes::from(bytes.to_vec()), Verify::All)?;
+    family.must_be(frame.header.family)?;
     let hashing = frame.hashing(secret)?;
-    if frame.header.family != family.id {
-        return Err(DecodeError::Family { found: frame.header.family });
-    }
     if let Some(section) = frame.take_section(KEY_RULES)
         && !KeyRules::decode(section.as_slice())?.spelling.is_plain()
     {

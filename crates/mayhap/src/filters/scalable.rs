@@ -68,11 +68,7 @@ pub static FAMILY: Family = Family {
     name: "scalable",
     summary: "grows without end: a stack of Bloom filters",
     can: Scalable::CAN,
-    knobs: &[
-        Knob::Fpr.between(LEAST_FPR, 1.0),
-        GROWTH,
-        Knob::Tightening.between(0.01, 0.99),
-    ],
+    knobs: &[Knob::Fpr.between(LEAST_FPR, 1.0), GROWTH, Knob::Tightening.between(0.01, 0.99)],
     probing: &[Probing::Layered],
     cost: Cost {
         query: "O(k log n)",

@@ -399,9 +399,7 @@ impl AnyFilter for ForeignBloom {
 /// The filter of a file of ours.
 pub(super) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
     let header = &frame.header;
-    if header.family != FAMILY.id {
-        return Err(DecodeError::Family { found: header.family });
-    }
+    FAMILY.must_be(header.family)?;
     let probing = Probing::from_id(header.probing).ok_or(DecodeError::Probing { found: header.probing })?;
     let mut fields = Fields::new(&header.params);
     let bits = fields.u64("bits")?;

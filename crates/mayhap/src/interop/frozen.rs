@@ -110,7 +110,8 @@ impl Layer {
 impl<R: Rule> Frozen<R> {
     /// As a filter of a file of ours, whose header must name the same family.
     pub(super) fn of_family(self, found: u16) -> Result<Box<dyn AnyFilter>, DecodeError> {
-        if self.family().id == found { Ok(Box::new(self)) } else { Err(DecodeError::Family { found }) }
+        self.family().must_be(found)?;
+        Ok(Box::new(self))
     }
 
     fn report_of(&self, layer: &Layer) -> LayerReport {

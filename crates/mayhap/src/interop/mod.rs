@@ -356,7 +356,7 @@ impl fmt::Display for ConvertError {
                     "a filter of the family {family} by the rules of {rule}, hashed by {hashing}, cannot become a file \
                      of the format {format}: other rules give other bits, and those take the keys"
                 )?;
-                if makes { write!(f, "; build it from the keys, with --to {format}") } else { Ok(()) }
+                if makes { f.write_str("; build it from the keys") } else { Ok(()) }
             }
         }
     }
@@ -392,9 +392,7 @@ pub(crate) fn must_be_of(
     hashing: Hashing,
     expected: Hashing,
 ) -> Result<(), DecodeError> {
-    if frame.header.family != family.id {
-        return Err(DecodeError::Family { found: frame.header.family });
-    }
+    family.must_be(frame.header.family)?;
     if hashing == expected { Ok(()) } else { Err(bloom::unfit(frame)) }
 }
 

@@ -566,7 +566,7 @@ impl AnyFilter for RedisBloom {
 
 /// The filter of a file of ours.
 pub(super) fn decode(frame: &Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
-    let filter: RedisBloom = redis_dump::decode(frame, FAMILY.id)?;
+    let filter: RedisBloom = redis_dump::decode(frame, &FAMILY)?;
     if filter.hashing() != hashing {
         return Err(bloom::unfit(frame));
     }

@@ -538,7 +538,7 @@ impl AnyFilter for RedisCuckoo {
 
 /// The filter of a file of ours.
 pub(super) fn decode(frame: &Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
-    let filter: RedisCuckoo = redis_dump::decode(frame, FAMILY.id)?;
+    let filter: RedisCuckoo = redis_dump::decode(frame, &FAMILY)?;
     if filter.hashing() != hashing {
         return Err(bloom::unfit(frame));
     }

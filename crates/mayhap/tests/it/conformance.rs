@@ -1578,8 +1578,23 @@ fn bloom_from_bytes_minds_sections_like_open() {
     let file = with_sections(bloom, &[(99, b"perhaps a list of exceptions")]);
     assert_eq!(Bloom::from_bytes(&file).unwrap_err(), DecodeError::Section { found: 99 });
     assert!(Bloom::from_bytes(&with_sections(bloom, &[(METADATA, b"")])).is_ok());
-    let exact = file_of(&*filled(mayhap::family("exact").unwrap(), 10, 0..10));
-    assert_eq!(Bloom::from_bytes(&exact).unwrap_err(), DecodeError::Family { found: 2 });
+}
+
+#[test]
+fn a_file_of_a_known_family_is_not_called_one_of_an_unknown_family() {
+    each_family(|family| {
+        let outcome = Bloom::from_bytes(&file_of(&*filled(family, 10, 0..10)));
+        match family.name {
+            "bloom" => assert!(outcome.is_ok()),
+            _ => {
+                let other = DecodeError::OtherFamily { expected: "bloom", found: family.name };
+                assert_eq!(outcome.unwrap_err(), other);
+            }
+        }
+    });
+    let mut unknown = file_of(&*filled(mayhap::family("bloom").unwrap(), 10, 0..10));
+    unknown = crate::crafted::with(&unknown, 6, &900u16.to_le_bytes());
+    assert_eq!(open(unknown.into(), None).err().unwrap(), DecodeError::Family { found: 900 });
 }
 
 fn rules_of(spelling: Spelling) -> KeyRules {

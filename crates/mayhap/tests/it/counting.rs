@@ -167,7 +167,10 @@ fn crafted_parameters_are_refused() {
         DecodeError::Padding { field: "end of the payload" }
     );
     let other = Bloom::new(10, 0.01).unwrap().to_bytes();
-    assert_eq!(Counting::from_bytes(&other).unwrap_err(), DecodeError::Family { found: 1 });
+    assert_eq!(
+        Counting::from_bytes(&other).unwrap_err(),
+        DecodeError::OtherFamily { expected: "counting", found: "bloom" }
+    );
 }
 
 #[test]
