@@ -318,7 +318,8 @@ fn predicted(
     // Copies take slots, and a key that matches one of them matches all: only different ones count. A small cuckoo filter sees
     // that by itself.
     let copies = filter
-        .slots()
+        .details()
+        .slots
         .filter(|slots| slots.used > distinct)
         .filter(|slots| family.name != "cuckoo" || slots.slots > 4 * LOOKED_AT_BUCKETS)
         .map_or(1.0, |slots| distinct as f64 / slots.used as f64);

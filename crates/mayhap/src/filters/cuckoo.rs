@@ -56,7 +56,7 @@ use core::hint::select_unpredictable;
 use crate::batch::{self, BATCH};
 use crate::bits::{Buckets, Lanes, SLOTS, Words, bucket_bits, words_for};
 use crate::error::{DecodeError, Full, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, Family, Guarantee, Make, Slots};
+use crate::family::{Cost, Details, Family, Guarantee, Make, Slots};
 use crate::hash::{Hashing, Key};
 use crate::math;
 use crate::narrow::{index, small_len};
@@ -444,12 +444,8 @@ impl Kernel for Fingerprints {
         self.shape.paths = paths;
     }
 
-    fn layout(&self) -> Option<Layout> {
-        Some(self.size.layout)
-    }
-
-    fn slots(&self) -> Option<Slots> {
-        Some(self.slots())
+    fn details(&self) -> Details<'_> {
+        Details { layout: Some(self.size.layout), slots: Some(self.slots()), ..Details::default() }
     }
 }
 

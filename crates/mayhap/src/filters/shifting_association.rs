@@ -50,7 +50,7 @@ use alloc::vec::Vec;
 use crate::batch::{copy, pipeline};
 use crate::bits::{BEHIND, WINDOW, Windows, WindowsMut, WindowsRef};
 use crate::error::{AreaNameProblem, DecodeError, Error, Mismatch, Parameter, SpecError, Value, must_agree};
-use crate::family::{AnyFilter, Cost, CounterReport, Family, Guarantee, Make};
+use crate::family::{AnyFilter, Cost, Details, Family, Guarantee, Make};
 use crate::filters::shifting::{
     Claim, PREFETCH_FROM_BYTES, counter_report, guarantee, prefetch_counters, read_shape, saturated,
     write_windows,
@@ -359,8 +359,8 @@ impl Kernel for Bits {
         self.paths = paths;
     }
 
-    fn counters(&self) -> Option<CounterReport> {
-        counter_report(&self.windows, self.size.counter_bits)
+    fn details(&self) -> Details<'_> {
+        Details { counters: counter_report(&self.windows, self.size.counter_bits), ..Details::default() }
     }
 
     fn guarantee(&self) -> Guarantee {

@@ -54,7 +54,7 @@ use core::num::NonZeroU16;
 use super::counting::{read_ahead, write_ahead};
 use crate::bits::{Counters, CountersMut, CountersRef, Width, words_for};
 use crate::error::{AreaNameProblem, DecodeError, Full, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{AreaReport, AreasReport, Cost, Family, Make};
+use crate::family::{AreaReport, AreasReport, Cost, Details, Family, Make};
 use crate::hash::{Digest, Hashing};
 use crate::math;
 use crate::narrow::{index, low_u8, low_u16};
@@ -195,6 +195,37 @@ impl Kernel for Cells {
 
     fn estimated_len(&self) -> f64 {
         math::estimated_len(self.size.cells, self.occupied, self.size.probes)
+    }
+
+    fn details(&self) -> Details<'_> {
+        let SpatialSize { cells, probes, label_bits, .. } = self.size;
+        let keys: Vec<u64> = self.areas.iter().map(|area| area.inserted).collect();
+        let collisions = |area: &Area| self.ascending.then_some(area.self_collisions);
+        let held: Vec<_> =
+            self.areas.iter().map(|area| (area.inserted, area.cells, collisions(area))).collect();
+        let expected = math::spatial_expected(cells, probes, &keys);
+        let now = math::spatial_measured(cells, probes, &held);
+        let areas = self.areas.iter().zip((1..=u16::MAX).filter_map(NonZeroU16::new)).zip(expected).zip(now);
+        let areas: Vec<AreaReport<'_>> = areas
+            .map(|(((area, number), expected), now)| AreaReport {
+                area: number,
+                name: &area.name,
+                inserted: area.inserted,
+                cells: area.cells,
+                self_collisions: collisions(area),
+                expected,
+                now,
+            })
+            .collect();
+        let report = AreasReport {
+            label_bits,
+            emptiness: 1.0 - self.fill(),
+            safeness_expected: areas.iter().map(|area| area.expected.safeness).product(),
+            safeness: areas.iter().map(|area| area.now.safeness).product(),
+            mislabelled: areas.iter().map(|area| area.inserted as f64 * area.now.isep).sum(),
+            areas,
+        };
+        Details { areas: Some(report), ..Details::default() }
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
@@ -404,36 +435,6 @@ impl Labels for Cells {
             ours.self_collisions = ours.self_collisions.saturating_add(own);
         }
         Ok(())
-    }
-
-    fn area_report(&self) -> AreasReport<'_> {
-        let SpatialSize { cells, probes, label_bits, .. } = self.size;
-        let keys: Vec<u64> = self.areas.iter().map(|area| area.inserted).collect();
-        let collisions = |area: &Area| self.ascending.then_some(area.self_collisions);
-        let held: Vec<_> =
-            self.areas.iter().map(|area| (area.inserted, area.cells, collisions(area))).collect();
-        let expected = math::spatial_expected(cells, probes, &keys);
-        let now = math::spatial_measured(cells, probes, &held);
-        let areas = self.areas.iter().zip((1..=u16::MAX).filter_map(NonZeroU16::new)).zip(expected).zip(now);
-        let areas: Vec<AreaReport<'_>> = areas
-            .map(|(((area, number), expected), now)| AreaReport {
-                area: number,
-                name: &area.name,
-                inserted: area.inserted,
-                cells: area.cells,
-                self_collisions: collisions(area),
-                expected,
-                now,
-            })
-            .collect();
-        AreasReport {
-            label_bits,
-            emptiness: 1.0 - self.fill(),
-            safeness_expected: areas.iter().map(|area| area.expected.safeness).product(),
-            safeness: areas.iter().map(|area| area.now.safeness).product(),
-            mislabelled: areas.iter().map(|area| area.inserted as f64 * area.now.isep).sum(),
-            areas,
-        }
     }
 }
 

@@ -30,7 +30,7 @@ use super::{Format, MOST_PROBES, Making, bloom};
 use crate::batch::BATCH;
 use crate::bits::OutOfMemory;
 use crate::error::{DecodeError, Full, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{self, AnyFilter, Capabilities, Family, Guarantee, LayerReport, Report};
+use crate::family::{self, AnyFilter, Capabilities, Details, Family, Guarantee, LayerReport, Report};
 use crate::filters::scalable::FAMILY;
 use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math;
@@ -513,7 +513,7 @@ impl AnyFilter for RedisBloom {
         &FAMILY
     }
 
-    fn rule(&self) -> Option<&'static str> {
+    fn program(&self) -> Option<&'static str> {
         Some(FORMAT.name)
     }
 
@@ -547,8 +547,8 @@ impl AnyFilter for RedisBloom {
         }
     }
 
-    fn layers(&self) -> Vec<LayerReport> {
-        self.layers()
+    fn details(&self) -> Details<'_> {
+        Details { layers: self.layers(), ..Details::default() }
     }
 
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {

@@ -410,7 +410,7 @@ fn keys_of_a_cuckoo_filter_come_and_go_as_often_as_they_like() {
         for (key, count) in exact {
             assert!((0..count).all(|_| filter.remove(&key.to_le_bytes()).is_removed()));
         }
-        assert_eq!((filter.inserted(), filter.slots().unwrap().used), (0, 0));
+        assert_eq!((filter.inserted(), filter.details().slots.unwrap().used), (0, 0));
         assert!(filter.layers().len() < tables);
         through_our_container(&filter);
         let file = write("redisbloom-cuckoo", &filter);
