@@ -141,7 +141,15 @@ impl fmt::Display for Impossible {
     }
 }
 
-impl core::error::Error for Impossible {}
+impl core::error::Error for Impossible {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Spec(error) => error.source(),
+            Self::Failed(error) => error.source(),
+            _ => None,
+        }
+    }
+}
 
 /// Makes a filter of the drawn keys and asks it for all of them, and for the absent ones.
 ///

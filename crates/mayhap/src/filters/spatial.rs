@@ -23,8 +23,8 @@
 //! higher areas gets the label of one of those (*inter-set error*), and the labels of keys of the highest area are always right.
 //! Put the areas that must not be missed last. A key that was inserted into several areas is in the highest of them.
 //!
-//! [`area_report`](crate::AnyFilter::area_report) has the expected and the actual error rates of each area. They are a little
-//! sharper if keys are inserted area after area, lowest first.
+//! [`details`](crate::AnyFilter::details) has the expected and the actual error rates of each area. They are a little sharper
+//! if keys are inserted area after area, lowest first.
 //!
 //! **Paper** Palmieri, Calderoni, Maio, *Spatial Bloom Filters: Enabling Privacy in Location-Aware Applications*,
 //! Inscrypt 2014; Calderoni, Palmieri, Maio, *Probabilistic Properties of the Spatial Bloom Filters and Their Relevance to
