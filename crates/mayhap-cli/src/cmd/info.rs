@@ -17,7 +17,7 @@ use crate::formats::{FileFormat, FormatArgs};
 use crate::output::{is_stdout, write_picture};
 use crate::same_file::must_not_be_output;
 use crate::secret::SecretArgs;
-use crate::spelling::described;
+use crate::spelling::{as_options, described};
 use crate::{YES, report};
 
 /// Show a filter file's family, size, fill and rates
@@ -140,7 +140,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         value["exceptions"] = exceptions.into();
         if let Some(KeyRules { spelling, cut, is_state, .. }) = filter.key_rules() {
             value["spelling"] = json!({
-                "options": spelling.to_string(), "crlf": spelling.crlf, "trim": spelling.trim,
+                "options": as_options(spelling), "crlf": spelling.crlf, "trim": spelling.trim,
                 "ignore_case": spelling.ignore_case, "as": spelling.kind.name(), "url": spelling.url.is_some(),
                 "strip_query": spelling.url.as_deref().filter(|list| !list.is_empty()),
                 "json": match spelling.json {
@@ -253,7 +253,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         ));
     }
     if let Some(rules) = filter.key_rules() {
-        pairs.push(("keys", format!("spelled {}", rules.spelling)));
+        pairs.push(("keys", format!("spelled {}", as_options(&rules.spelling))));
         if rules.cut != Cut::default() {
             pairs.push(("cut from", described(&rules.cut)));
         }
