@@ -201,7 +201,7 @@ impl Excepted {
 /// The filter of the bytes of a section: at least one digest, each above the one before.
 pub(crate) fn decode(filter: Box<dyn AnyFilter>, section: Bytes) -> Result<Box<dyn AnyFilter>, DecodeError> {
     if filter.can().exact || filter.program().is_some() {
-        return Err(DecodeError::Section { found: EXCEPTIONS });
+        return Err(DecodeError::Excepted);
     }
     if section.is_empty() || !section.len().is_multiple_of(size_of::<Digest>()) {
         return Err(DecodeError::Value { field: "length of the exceptions", found: section.len() as u64 });

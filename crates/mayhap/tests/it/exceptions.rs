@@ -454,12 +454,12 @@ fn exceptions_that_no_writer_writes_are_refused() {
     }
     // Twice, and where they mean nothing.
     let twice = refused(&bloom, &[(EXCEPTIONS, &good), (EXCEPTIONS, &good)]);
-    assert_eq!(twice, DecodeError::Section { found: EXCEPTIONS });
+    assert_eq!(twice, DecodeError::Excepted);
     each_family(|family| {
         let filter = filled(family, 100, 0..10);
         let file = encode_with(&*filter, Summing::Payload, &[(EXCEPTIONS, &good)]).to_vec();
         let opened = open(file.into(), None).map(|filter| exceptions(&*filter));
-        let expected = DecodeError::Section { found: EXCEPTIONS };
+        let expected = DecodeError::Excepted;
         assert_eq!(opened, if family.can.exact { Err(expected) } else { Ok(3) });
     });
 }
@@ -468,7 +468,7 @@ fn exceptions_that_no_writer_writes_are_refused() {
 fn a_type_that_has_no_exceptions_does_not_ignore_them() {
     let filter = except(Box::new(Bloom::new(100, 0.01).unwrap()), [Digest { a: 1, b: 2 }]);
     let error = Bloom::from_bytes(&file_of(&*filter)).unwrap_err();
-    assert_eq!(error, DecodeError::Section { found: EXCEPTIONS });
+    assert_eq!(error, DecodeError::Excepted);
     assert_eq!(
         error.to_string(),
         "the file has exceptions (section 2), which neither an exact set nor a type of one family has; read it as a \

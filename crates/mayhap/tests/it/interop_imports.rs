@@ -461,7 +461,7 @@ fn hostile_rbloom_files_are_errors() {
         let unsaid = error("rbloom", &file, &Reading { hash, ..Reading::default() });
         assert_eq!(
             unsaid.to_string(),
-            "the file does not say how its keys were hashed; name the rule, if it is one that is known: --hash sha256"
+            "the file does not say how its keys were hashed; name the rule, if it is one that is known: sha256"
         );
     }
     for (changed, said) in [
