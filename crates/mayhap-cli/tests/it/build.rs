@@ -175,7 +175,7 @@ fn grow_needs_no_number_and_keeps_the_rate() {
     folder.mayhap("merge -o all f small g").run().ends(0);
     folder.mayhap("check -c all").input(lines("small-", 10)).run().ends(0).prints("10\n");
     folder.mayhap("check -c all keys").run().ends(0).prints("50000\n");
-    folder.mayhap("merge -o all f h").run().ends(2).says("lengths of fingerprints differ");
+    folder.mayhap("merge -o all f h").run().ends(2).says("bits per fingerprint differ");
     assert!(!folder.path("i").exists());
 }
 
