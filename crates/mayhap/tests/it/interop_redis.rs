@@ -522,7 +522,7 @@ fn crafted_files_of_ours_are_refused_or_do_no_harm() {
         // Family and hash function do not go with the rule.
         assert_eq!(file[6..8], family.to_le_bytes());
         let other = crafted::with(file, 6, &12u16.to_le_bytes());
-        assert_eq!(opened(other), DecodeError::OtherFamily { expected: expected, found: 12 });
+        assert_eq!(opened(other), DecodeError::OtherFamily { expected, found: 12 });
         assert_eq!(file[12], hash);
         let other = crafted::with(file, 12, &[38]);
         assert_eq!(opened(other), DecodeError::Hashing { scheme: 38, version: 1 });
