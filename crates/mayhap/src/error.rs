@@ -947,6 +947,8 @@ pub enum DecodeError {
         /// Its id.
         found: u32,
     },
+    /// It has [exceptions](crate::except), which its kind of filter or a type of one family does not have.
+    Excepted,
     /// Its keys are spelled by a rule whose meaning is unknown: see [`key_rules`](crate::key_rules).
     KeyRule {
         /// Its number.
@@ -1054,7 +1056,7 @@ impl fmt::Display for DecodeError {
                 write!(f, "unknown probing rule {found} for this family; update mayhap")
             }
             Self::Flags { found } => write!(f, "unknown flags {found:#x}; update mayhap"),
-            Self::Section { found: 2 } => f.write_str(
+            Self::Excepted => f.write_str(
                 "the file has exceptions (section 2), which neither an exact set nor a type of one family has; read it \
                  as a filter of any family",
             ),

@@ -150,7 +150,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let keys = match (report.estimated_len, summed) {
         (Some(after), Some(before)) if mixed => Some(after.min(before)),
         // The common bits of another program's filters do not tell how many keys set them.
-        _ if intersects && result.rule().is_some() => None,
+        _ if intersects && result.program().is_some() => None,
         (after, _) if intersects => after,
         (after, before) => after.or(before),
     };

@@ -332,7 +332,11 @@ fn a_layout_that_the_family_lacks_is_refused() {
         .run()
         .ends(2)
         .says_only("mayhap: probes must be 8, not 7 (--probes)");
-    folder.mayhap("build -o f --fastest -p 1e-12 keys").run().ends(2).says("must be at least 1e-9 in this family, not 1e-12; use bloom");
+    folder
+        .mayhap("build -o f --fastest -p 1e-12 keys")
+        .run()
+        .ends(2)
+        .says("must be at least 1e-9 in this family, not 1e-12; use bloom");
     assert_eq!(folder.names(), ["keys"]);
 }
 
@@ -367,7 +371,10 @@ fn counts_take_the_family_spectral_and_say_so() {
             "--counting-rule minimum-selection",
             "bloom takes no counting rule; spectral does; leave --counting-rule out",
         ),
-        ("--family counting --counting-rule minimum-selection", "counting takes no counting rule; spectral does"),
+        (
+            "--family counting --counting-rule minimum-selection",
+            "counting takes no counting rule; spectral does",
+        ),
         ("--counter-bits 8", "takes no counter bits; counting, dleft, spectral, shifting"),
         ("--exact --counter-bits 8", "this family has no counters"),
         ("--family counting --counter-bits 17", "counter bits must be 2 to 16, not 17 (--counter-bits)"),

@@ -49,7 +49,7 @@ use crate::batch::{copy, in_parallel};
 use crate::bits::Parts;
 use crate::bits::{AtomicWords, Words};
 use crate::error::{DecodeError, Knob, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{AnyFilter, Cost, Family, Make};
+use crate::family::{AnyFilter, Cost, Details, Family, Make};
 use crate::hash::{Digest, Hashing, Key};
 use crate::intersection::Intersection;
 use crate::math::{self, BlockShape};
@@ -375,8 +375,8 @@ impl Kernel for Blocks {
         (self.single, self.paths) = (simd::single(paths, self.size.shape), paths);
     }
 
-    fn layout(&self) -> Option<Layout> {
-        Some(self.size.layout())
+    fn details(&self) -> Details<'_> {
+        Details { layout: Some(self.size.layout()), ..Details::default() }
     }
 }
 

@@ -55,7 +55,7 @@ use core::convert::Infallible;
 use crate::batch::pipeline;
 use crate::bits::{Counters, CountersMut, CountersRef, Width, Words, words_for};
 use crate::error::{DecodeError, Knob, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, CounterReport, Family, Guarantee, Make};
+use crate::family::{Cost, CounterReport, Details, Family, Guarantee, Make};
 use crate::filters::bloom::{Bloom, BloomSize};
 use crate::hash::{Digest, Hashing};
 use crate::math;
@@ -294,15 +294,16 @@ impl Kernel for Cells {
         self.paths = paths;
     }
 
-    fn counters(&self) -> Option<CounterReport> {
-        Some(CounterReport {
+    fn details(&self) -> Details<'_> {
+        let counters = CounterReport {
             counters: self.size.cells,
             bits: Some(self.size.counter_bits),
             saturated: self.counters.saturated(),
             overflowed: 0,
             rule: None,
             degraded: false,
-        })
+        };
+        Details { counters: Some(counters), ..Details::default() }
     }
 }
 

@@ -57,7 +57,7 @@ use core::ops::RangeInclusive;
 use crate::batch::{self, BATCH};
 use crate::bits::{Buckets, Lanes, SLOTS, Words, bucket_bits, words_for};
 use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, Family, Guarantee, Make, Slots};
+use crate::family::{Cost, Details, Family, Guarantee, Make, Slots};
 use crate::hash::{Hashing, Key};
 use crate::math;
 use crate::narrow::{index, small_len};
@@ -530,12 +530,8 @@ impl Kernel for Fingerprints {
         self.shape.paths = paths;
     }
 
-    fn layout(&self) -> Option<Layout> {
-        Some(self.size.layout)
-    }
-
-    fn slots(&self) -> Option<Slots> {
-        Some(self.slots())
+    fn details(&self) -> Details<'_> {
+        Details { layout: Some(self.size.layout), slots: Some(self.slots()), ..Details::default() }
     }
 }
 

@@ -60,7 +60,7 @@ use crate::batch::{BATCH, pipeline};
 use crate::bits::{BucketsMut, BucketsRef, CountedBuckets, words_for};
 use crate::cell_lanes::{CellShape, FourPlaces, MAX_WIDTH};
 use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, CounterReport, Family, Guarantee, Make, Slots};
+use crate::family::{Cost, CounterReport, Details, Family, Guarantee, Make, Slots};
 use crate::hash::{Digest, Hashing};
 use crate::math;
 use crate::narrow::{index, small_len};
@@ -537,19 +537,17 @@ impl Kernel for Cells {
         self.paths = paths;
     }
 
-    fn counters(&self) -> Option<CounterReport> {
-        Some(CounterReport {
+    fn details(&self) -> Details<'_> {
+        let counters = CounterReport {
             counters: self.size.cells(),
             bits: Some(self.size.counter_bits),
             saturated: self.saturated,
             overflowed: 0,
             rule: None,
             degraded: false,
-        })
-    }
-
-    fn slots(&self) -> Option<Slots> {
-        Some(Slots { slots: self.size.cells(), used: self.occupied, evictions: None })
+        };
+        let slots = Slots { slots: self.size.cells(), used: self.occupied, evictions: None };
+        Details { counters: Some(counters), slots: Some(slots), ..Details::default() }
     }
 }
 

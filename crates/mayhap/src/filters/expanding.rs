@@ -63,7 +63,7 @@ use core::ops::RangeInclusive;
 use crate::batch::{self, BATCH};
 use crate::bits::{Aim, BLOCK, Filler, Met, OVERHEAD, Runs, Spot, Words, is_first_part};
 use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, Doublings, Family, Guarantee, Make, Slots};
+use crate::family::{Cost, Details, Doublings, Family, Guarantee, Make, Slots};
 use crate::hash::{Digest, Hashing, Key};
 use crate::math;
 use crate::narrow::{index, low_u8, low_u64, small};
@@ -775,12 +775,12 @@ impl Kernel for Fingerprints {
         self.paths = paths;
     }
 
-    fn slots(&self) -> Option<Slots> {
-        Some(self.used_slots())
-    }
-
-    fn doublings(&self) -> Option<Doublings> {
-        Some(self.made_doublings())
+    fn details(&self) -> Details<'_> {
+        Details {
+            slots: Some(self.used_slots()),
+            doublings: Some(self.made_doublings()),
+            ..Details::default()
+        }
     }
 }
 

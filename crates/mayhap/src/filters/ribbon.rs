@@ -42,7 +42,7 @@ use alloc::vec::Vec;
 
 use crate::bits::Words;
 use crate::error::{BuildError, DecodeError, Knob, Mismatch, SpecError};
-use crate::family::{Cost, Family, Make};
+use crate::family::{Cost, Details, Family, Make};
 use crate::hash::Hashing;
 use crate::math::{self, first_false};
 use crate::narrow::{low_u32, small};
@@ -280,8 +280,8 @@ impl Kernel for Solution {
         Some(self.keys)
     }
 
-    fn layout(&self) -> Option<Layout> {
-        Some(self.size.layout())
+    fn details(&self) -> Details<'_> {
+        Details { layout: Some(self.size.layout()), ..Details::default() }
     }
 }
 

@@ -57,7 +57,7 @@ use crate::bits::{
     BEHIND, Bytes, Counters, WINDOW, Width, Windows, WindowsMut, WindowsRef, Words, words_for,
 };
 use crate::error::{DecodeError, Error, Knob, Mismatch, Parameter, SpecError, Value, must_agree};
-use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make};
+use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Details, Family, Guarantee, Make};
 use crate::filters::bloom::BloomSize;
 use crate::hash::{Digest, Hashing, Key};
 use crate::intersection::Intersection;
@@ -579,8 +579,8 @@ impl Kernel for Bits {
         self.paths = paths;
     }
 
-    fn counters(&self) -> Option<CounterReport> {
-        counter_report(&self.windows, self.size.counter_bits)
+    fn details(&self) -> Details<'_> {
+        Details { counters: counter_report(&self.windows, self.size.counter_bits), ..Details::default() }
     }
 
     fn guarantee(&self) -> Guarantee {

@@ -52,7 +52,7 @@ use crate::bits::{BEHIND, WINDOW, Windows, WindowsMut, WindowsRef};
 use crate::error::{
     AreaNameProblem, DecodeError, Error, Knob, Mismatch, Parameter, SpecError, Value, must_agree,
 };
-use crate::family::{AnyFilter, Cost, CounterReport, Family, Guarantee, Make};
+use crate::family::{AnyFilter, Cost, Details, Family, Guarantee, Make};
 use crate::filters::bloom::BloomSize;
 use crate::filters::shifting::{
     COUNTER_BITS, Claim, PREFETCH_FROM_BYTES, counter_report, guarantee, prefetch_counters, read_shape,
@@ -68,8 +68,9 @@ use crate::rates::{self, Rate};
 use crate::shell::{Empty, Kernel, filter};
 use crate::spec::{Plan, Size, Spec};
 use crate::traits::{Associate, Insertion, Removal};
-pub use crate::traits::{Association, Part};
 use crate::wire::{Fields, Frame, LABELS, Writer};
+
+pub use crate::traits::{Association, Part};
 
 /// The family `shifting-association`.
 pub static FAMILY: Family = Family {
@@ -410,8 +411,8 @@ impl Kernel for Bits {
         self.paths = paths;
     }
 
-    fn counters(&self) -> Option<CounterReport> {
-        counter_report(&self.windows, self.size.counter_bits)
+    fn details(&self) -> Details<'_> {
+        Details { counters: counter_report(&self.windows, self.size.counter_bits), ..Details::default() }
     }
 
     fn guarantee(&self) -> Guarantee {

@@ -49,7 +49,7 @@ use core::convert::Infallible;
 use crate::batch::{copy, pipeline};
 use crate::bits::{Counters, WINDOW, Windows, WindowsMut, WindowsRef};
 use crate::error::{DecodeError, Error, Knob, Mismatch, Parameter, SpecError, Value, must_agree};
-use crate::family::{AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make};
+use crate::family::{AnyFilter, Capabilities, Cost, Details, Family, Guarantee, Make};
 use crate::filters::bloom::BloomSize;
 use crate::filters::shifting::{
     COUNTER_BITS, Claim, PREFETCH_FROM_BYTES, counter_report, prefetch_counters, read_shape, saturated,
@@ -412,8 +412,8 @@ impl Kernel for Bits {
         self.paths = paths;
     }
 
-    fn counters(&self) -> Option<CounterReport> {
-        counter_report(&self.windows, self.size.counter_bits)
+    fn details(&self) -> Details<'_> {
+        Details { counters: counter_report(&self.windows, self.size.counter_bits), ..Details::default() }
     }
 
     fn guarantee(&self) -> Guarantee {

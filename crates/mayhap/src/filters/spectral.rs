@@ -59,7 +59,7 @@ use super::counting::{contains_ahead, read_ahead, write_ahead};
 use crate::batch::pipeline;
 use crate::bits::{Bytes, Counters, CountersMut, CountersRef, Width, Words, words_for};
 use crate::error::{DecodeError, Error, Knob, Mismatch, Parameter, SpecError, Value, must_agree};
-use crate::family::{Capabilities, Cost, CounterReport, Family, Guarantee, Make};
+use crate::family::{Capabilities, Cost, CounterReport, Details, Family, Guarantee, Make};
 use crate::filters::bloom::BloomSize;
 use crate::hash::{Digest, Hashing, Key};
 use crate::math;
@@ -456,16 +456,17 @@ impl Kernel for Cells {
         self.paths = paths;
     }
 
-    fn counters(&self) -> Option<CounterReport> {
+    fn details(&self) -> Details<'_> {
         let second = self.second.as_ref().map_or(0, |second| second.counters.len());
-        Some(CounterReport {
+        let counters = CounterReport {
             counters: self.size.cells + second,
             bits: fixed(self.size.width),
             saturated: self.saturated(),
             overflowed: self.overflowed(),
             rule: Some(self.size.rule),
             degraded: self.degraded,
-        })
+        };
+        Details { counters: Some(counters), ..Details::default() }
     }
 
     fn guarantee(&self) -> Guarantee {

@@ -50,7 +50,7 @@ use alloc::vec::Vec;
 use crate::batch;
 use crate::bits::{Bytes, Remainders, Words};
 use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, Family, Make, Slots};
+use crate::family::{Cost, Details, Family, Make, Slots};
 use crate::hash::{Hashing, Key};
 use crate::math;
 use crate::narrow::{index, whole};
@@ -540,8 +540,8 @@ impl Kernel for Remnants {
         self.paths = paths;
     }
 
-    fn slots(&self) -> Option<Slots> {
-        Some(self.used_slots())
+    fn details(&self) -> Details<'_> {
+        Details { slots: Some(self.used_slots()), ..Details::default() }
     }
 }
 

@@ -51,7 +51,7 @@ use core::convert::Infallible;
 use crate::batch::pipeline;
 use crate::bits::Words;
 use crate::error::{DecodeError, Knob, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, Family, Guarantee, Make, WindowReport};
+use crate::family::{Cost, Details, Family, Guarantee, Make, WindowReport};
 use crate::hash::{Digest, Hashing, Key};
 use crate::math::{self, MAX_PROBES, WINDOWED_GENERATIONS, first_false};
 use crate::narrow::{index, whole};
@@ -494,8 +494,8 @@ impl Kernel for Slices {
         self.paths = paths;
     }
 
-    fn window(&self) -> Option<WindowReport> {
-        Some(self.remembered())
+    fn details(&self) -> Details<'_> {
+        Details { window: Some(self.remembered()), ..Details::default() }
     }
 }
 

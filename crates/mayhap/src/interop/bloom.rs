@@ -317,7 +317,7 @@ impl AnyFilter for ForeignBloom {
         &FAMILY
     }
 
-    fn rule(&self) -> Option<&'static str> {
+    fn program(&self) -> Option<&'static str> {
         Some(self.peer.rule())
     }
 

@@ -6,7 +6,7 @@ use core::fmt::Debug;
 
 use crate::bits::Bytes;
 use crate::error::DecodeError;
-use crate::family::{AnyFilter, Capabilities, Family, Guarantee, LayerReport, Report};
+use crate::family::{AnyFilter, Capabilities, Details, Family, Guarantee, LayerReport, Report};
 use crate::filters::{bloom, scalable};
 use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math;
@@ -145,7 +145,7 @@ impl<R: Rule> AnyFilter for Frozen<R> {
         if self.is_stack { &scalable::FAMILY } else { &bloom::FAMILY }
     }
 
-    fn rule(&self) -> Option<&'static str> {
+    fn program(&self) -> Option<&'static str> {
         Some(R::NAME)
     }
 
@@ -185,11 +185,9 @@ impl<R: Rule> AnyFilter for Frozen<R> {
         }
     }
 
-    fn layers(&self) -> Vec<LayerReport> {
-        if !self.is_stack {
-            return Vec::new();
-        }
-        self.layers.iter().map(|layer| self.report_of(layer)).collect()
+    fn details(&self) -> Details<'_> {
+        let layers = if self.is_stack { &*self.layers } else { &[] };
+        Details { layers: layers.iter().map(|layer| self.report_of(layer)).collect(), ..Details::default() }
     }
 
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {

@@ -248,7 +248,7 @@ impl Format {
         write(crate::family::bare(filter)).ok_or(ConvertError::OtherRule {
             format: self.name,
             family: filter.family().name,
-            rule: filter.rule(),
+            rule: filter.program(),
             hashing: filter.hashing().name(),
             makes: self.make.is_some(),
         })

@@ -25,14 +25,16 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
 
+use super::Format;
+use super::MOST_PROBES;
+use super::Making;
+use super::bloom;
 use super::redis_dump::{self, Array, Dump};
-use super::{Format, MOST_PROBES, Making, bloom};
 use crate::batch::BATCH;
 use crate::bits::OutOfMemory;
 use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{self, AnyFilter, Capabilities, Family, Guarantee, LayerReport, Report};
-use crate::filters::scalable::FAMILY;
-use crate::filters::scalable::{GROWTH, MAX_GROWTH};
+use crate::family::{self, AnyFilter, Capabilities, Details, Family, Guarantee, LayerReport, Report};
+use crate::filters::scalable::{FAMILY, GROWTH, MAX_GROWTH};
 use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math;
 use crate::narrow::{index, low_u8, small, small_len, whole};
@@ -512,7 +514,7 @@ impl AnyFilter for RedisBloom {
         &FAMILY
     }
 
-    fn rule(&self) -> Option<&'static str> {
+    fn program(&self) -> Option<&'static str> {
         Some(FORMAT.name)
     }
 
@@ -546,8 +548,8 @@ impl AnyFilter for RedisBloom {
         }
     }
 
-    fn layers(&self) -> Vec<LayerReport> {
-        self.layers()
+    fn details(&self) -> Details<'_> {
+        Details { layers: self.layers(), ..Details::default() }
     }
 
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {

@@ -31,17 +31,18 @@ use core::any::Any;
 use core::num::{NonZeroU8, NonZeroU16};
 use core::ops::Range;
 
+use super::Format;
+use super::Making;
+use super::bloom;
 use super::redis_dump::{self, Array, Dump};
-use super::{Format, Making, bloom};
 use crate::batch::BATCH;
 use crate::bits::OutOfMemory;
 use crate::error::{DecodeError, Full, Knob, Limit, SpecError};
-use crate::family::{AnyFilter, Capabilities, Family, Guarantee, LayerReport, Report, Slots};
+use crate::family::{AnyFilter, Capabilities, Details, Family, Guarantee, LayerReport, Report, Slots};
 use crate::filters::cuckoo::FAMILY;
 use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math;
-use crate::narrow::index;
-use crate::narrow::low_u16;
+use crate::narrow::{index, low_u16};
 use crate::probing::Probing;
 use crate::raw::simd::prefetch;
 use crate::spec::{CAPACITY, KnobRange, MAX_BITS};
@@ -485,7 +486,7 @@ impl AnyFilter for RedisCuckoo {
         &FAMILY
     }
 
-    fn rule(&self) -> Option<&'static str> {
+    fn program(&self) -> Option<&'static str> {
         Some(FORMAT.name)
     }
 
@@ -494,8 +495,9 @@ impl AnyFilter for RedisCuckoo {
         Capabilities { merges: false, ..FAMILY.can }
     }
 
-    fn slots(&self) -> Option<Slots> {
-        Some(Slots { slots: self.capacity(), used: self.used(), evictions: None })
+    fn details(&self) -> Details<'_> {
+        let slots = Slots { slots: self.capacity(), used: self.used(), evictions: None };
+        Details { layers: self.layers(), slots: Some(slots), ..Details::default() }
     }
 
     fn report(&self) -> Report {
@@ -513,10 +515,6 @@ impl AnyFilter for RedisCuckoo {
             fpr_at_capacity: math::compounded_fpr(layers.iter().map(|_| self.rate(1.0))),
             guarantee: Guarantee::NoFalseNegativesIfDeletesValid,
         }
-    }
-
-    fn layers(&self) -> Vec<LayerReport> {
-        self.layers()
     }
 
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {

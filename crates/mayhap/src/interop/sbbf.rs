@@ -334,7 +334,7 @@ impl AnyFilter for Sbbf {
         &FAMILY
     }
 
-    fn rule(&self) -> Option<&'static str> {
+    fn program(&self) -> Option<&'static str> {
         Some(FORMAT.name)
     }
 

@@ -94,7 +94,7 @@ fn takes_integers(family: &Family) -> bool {
 /// Whether a family keeps fingerprints in slots, so that inserts fail some time after its capacity. All others take any
 /// number of keys.
 fn has_slots(family: &Family) -> bool {
-    make(family, 1).slots().is_some()
+    make(family, 1).details().slots.is_some()
 }
 
 /// Whether a family forgets all but the last keys, so that more than its capacity make no false positives but denials.
@@ -421,7 +421,7 @@ fn no_key_that_is_in_is_ever_denied() {
                 // Older than what it holds anything of, only by chance: 1% of 10,000, where more than 160 have a
                 // chance below 1e-8.
                 let gone = answers(&*filter, family, 0..count).iter().filter(|&&hit| hit).count();
-                assert!(filter.window().unwrap().forgotten < 2 * count && gone <= 160, "{gone}");
+                assert!(filter.details().window.unwrap().forgotten < 2 * count && gone <= 160, "{gone}");
             }
         }
     });
@@ -675,7 +675,7 @@ fn merging_equals_inserting_both() {
         assert_eq!(uncounted(&*ours), all);
         if family.name == "cuckoo" {
             // The 200 in common are in twice. All of them twice do not fit, and then nothing changes.
-            assert_eq!(ours.slots().unwrap().used, 1200);
+            assert_eq!(ours.details().slots.unwrap().used, 1200);
             let full = combine(&mut *ours, &*again, Combine::Union).unwrap_err();
             assert!(matches!(full, Error::Mismatch(Mismatch::Full(_))), "{full}");
             assert_eq!(uncounted(&*ours), all);
@@ -744,7 +744,7 @@ fn removing_undoes_inserting() {
         for &digest in &digests {
             assert!(remove.remove_digest(digest).is_removed());
         }
-        match filter.slots().filter(|slots| slots.evictions.is_some()) {
+        match filter.details().slots.filter(|slots| slots.evictions.is_some()) {
             // The new keys may have moved the old ones.
             Some(slots) => assert_eq!(slots.used, 600),
             None => assert_eq!(payload_of(&file_of(&*filter)), before),
@@ -1230,7 +1230,7 @@ fn use_it(filter: &mut dyn AnyFilter, family: &Family) {
         label.insert_labelled_batch(&digests, highest, &mut outcomes).unwrap();
         label.insert_labelled_batch(&digests, NonZeroU16::MIN, &mut outcomes).unwrap();
         label.label_batch(&digests, &mut Vec::new());
-        assert!(holds_all(filter, &keys) && filter.area_report().is_some());
+        assert!(holds_all(filter, &keys) && filter.details().areas.is_some());
     }
     if let Some(remove) = filter.as_remove() {
         digests.iter().for_each(|&digest| {

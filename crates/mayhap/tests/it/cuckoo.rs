@@ -555,7 +555,7 @@ fn a_clone_a_cleared_and_a_decoded_filter_are_what_they_should_be() {
     let decoded = Cuckoo::from_bytes(&cuckoo.to_bytes()).unwrap();
     assert_eq!((&decoded, decoded.slots()), (&cuckoo, cuckoo.slots()));
     assert_eq!(decoded.report(), cuckoo.report());
-    assert_eq!(AnyFilter::slots(&decoded), Some(cuckoo.slots()));
+    assert_eq!(decoded.details().slots, Some(cuckoo.slots()));
     cuckoo.clear();
     assert_eq!(cuckoo.to_bytes(), seeded(2, 5000, 1e-4, Layout::Compact).to_bytes());
     assert_eq!(decoded.clone(), decoded);

@@ -410,7 +410,7 @@ fn keys_of_a_cuckoo_filter_come_and_go_as_often_as_they_like() {
         for (key, count) in exact {
             assert!((0..count).all(|_| filter.remove(&key.to_le_bytes()).is_removed()));
         }
-        assert_eq!((filter.inserted(), filter.slots().unwrap().used), (0, 0));
+        assert_eq!((filter.inserted(), filter.details().slots.unwrap().used), (0, 0));
         assert!(filter.layers().len() < tables);
         through_our_container(&filter);
         let file = write("redisbloom-cuckoo", &filter);
@@ -524,7 +524,7 @@ fn crafted_files_of_ours_are_refused_or_do_no_harm() {
         // Family and hash function do not go with the rule.
         assert_eq!(file[6..8], family.to_le_bytes());
         let other = crafted::with(file, 6, &12u16.to_le_bytes());
-        assert_eq!(opened(other), DecodeError::OtherFamily { expected: expected, found: "spatial" });
+        assert_eq!(opened(other), DecodeError::OtherFamily { expected, found: "spatial" });
         assert_eq!(file[12], hash);
         let other = crafted::with(file, 12, &[38]);
         assert_eq!(opened(other), DecodeError::Hashing { scheme: 38, version: 1 });

@@ -413,7 +413,7 @@ fn damage_is_refused_or_harmless() {
             let digests: Vec<_> = (0..60u64).map(|key| filter.hashing().digest_of(key)).collect();
             let inserted = filter.as_insert().unwrap().insert_batch(&digests, &mut Vec::new());
             assert!(inserted.is_err() || digests.iter().all(|&digest| filter.contains_digest(digest)));
-            assert!(filter.report().fpr_now >= 0.0 && !filter.layers().is_empty());
+            assert!(filter.report().fpr_now >= 0.0 && !filter.details().layers.is_empty());
             let again = encode(&*filter, Summing::Payload).to_vec();
             // Who looked at the header only believes it, and writes it again.
             assert!(
