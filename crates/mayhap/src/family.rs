@@ -263,6 +263,9 @@ pub struct Family {
     /// Whether a filter decoded from exclusive bytes writes every insert there and no insert fails, so
     /// that a mapped file can be updated where it lies.
     pub in_place: bool,
+    /// What tests must know of it.
+    #[doc(hidden)]
+    pub profile: Profile,
 }
 
 impl Family {
@@ -351,6 +354,51 @@ impl Capabilities {
         folds: false,
         grows: false,
         exact: false,
+    };
+}
+
+/// What tests must know of a family that its capabilities do not tell. Most families are [`USUAL`](Profile::USUAL).
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// The space in [`Cost`] as a number, where it is one of keys and rate alone.
+    pub space: Option<Space>,
+    /// The bytes depend on the order of the inserts, so that a merge gives others than inserting the keys of both.
+    pub is_ordered: bool,
+    /// How many bits depend on the keys, so that a plan does not know them: of a filter with so many bits.
+    pub slack: fn(u64) -> u64,
+    /// Some copies of a key are not counted, so that a filter that was merged with itself has other bytes.
+    pub keeps_copies: bool,
+    /// It holds what its payload has, and little else.
+    pub is_held_as_written: bool,
+    /// Its batches have loops that prefetch, for filters beyond the cache.
+    pub prefetches: bool,
+    /// Its batches have loops for the instructions of several processors.
+    pub has_kernels: bool,
+}
+
+/// Bits per key.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Space {
+    /// Of `log2(1/p)`.
+    pub per_key: fn(f64) -> f64,
+    /// What a plan for a million keys may take less: fingerprints and layers have whole bits.
+    pub less: f64,
+    /// And more.
+    pub more: f64,
+}
+
+impl Profile {
+    /// What most families are.
+    pub const USUAL: Self = Self {
+        space: None,
+        is_ordered: false,
+        slack: |_| 0,
+        keeps_copies: false,
+        is_held_as_written: true,
+        prefetches: true,
+        has_kernels: false,
     };
 }
 

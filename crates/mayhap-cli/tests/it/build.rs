@@ -376,7 +376,7 @@ fn counts_take_the_family_spectral_and_say_so() {
             "counting takes no counting rule; spectral does",
         ),
         ("--counter-bits 8", "takes no counter bits; counting, dleft, spectral, shifting"),
-        ("--exact --counter-bits 8", "this family has no counters"),
+        ("--exact --counter-bits 8", "exact takes no counter bits; counting, dleft, spectral, shifting"),
         ("--family counting --counter-bits 17", "counter bits must be 2 to 16, not 17 (--counter-bits)"),
         ("--counts --counter-bits 2", "counter bits must be 4 to 32, not 2"),
         ("--counts --counter-bits four", "\"four\" is not a number of bits of a counter, such as 4, 8 or 16"),

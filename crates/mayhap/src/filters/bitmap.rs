@@ -33,7 +33,7 @@ use alloc::boxed::Box;
 
 use crate::bits::{Bitmap, OutOfMemory, words_for};
 use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
-use crate::family::{Cost, Family, Guarantee, Make};
+use crate::family::{Cost, Family, Guarantee, Make, Profile};
 use crate::hash::Hashing;
 use crate::paths::Paths;
 use crate::probing::Probing;
@@ -57,6 +57,7 @@ pub static FAMILY: Family = Family {
     plan,
     decode: |frame, hashing| Ok(Box::new(BitmapSet::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile { prefetches: false, ..Profile::USUAL },
 };
 
 fn plan(spec: &Spec) -> Result<Plan, SpecError> {

@@ -49,7 +49,7 @@ use crate::batch::{copy, in_parallel};
 use crate::bits::Parts;
 use crate::bits::{AtomicWords, Words};
 use crate::error::{DecodeError, Knob, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{AnyFilter, Cost, Details, Family, Make};
+use crate::family::{AnyFilter, Cost, Details, Family, Make, Profile, Space};
 use crate::hash::{Digest, Hashing, Key};
 use crate::intersection::Intersection;
 use crate::math::{self, BlockShape};
@@ -77,6 +77,11 @@ pub static FAMILY: Family = Family {
     plan: |spec| Ok(spec.blocked()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Blocked::decode(frame, hashing)?)),
     in_place: true,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| 1.5 * bits, less: 0.04, more: 9.2 }),
+        has_kernels: true,
+        ..Profile::USUAL
+    },
 };
 
 /// The numbers of a blocked filter, all known.

@@ -45,7 +45,7 @@ use crate::bits::{
     AtomicWords, OutOfMemory, OutOfRange, Scatter, Words, region_words, resized, set_in_region, words_for,
 };
 use crate::error::{DecodeError, FoldError, Knob, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{AnyFilter, Cost, Family, Make};
+use crate::family::{AnyFilter, Cost, Family, Make, Profile, Space};
 use crate::hash::{Digest, Hashing, Key};
 use crate::intersection::Intersection;
 use crate::math::{self, MAX_PROBES, ProbesRule, first_false};
@@ -78,6 +78,11 @@ pub static FAMILY: Family = Family {
     plan: |spec| Ok(spec.bloom()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Bloom::decode(frame, hashing)?)),
     in_place: true,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| core::f64::consts::LOG2_E * bits, less: 0.01, more: 0.01 }),
+        has_kernels: true,
+        ..Profile::USUAL
+    },
 };
 
 /// The numbers of a Bloom filter, all known.

@@ -57,7 +57,7 @@ use core::ops::RangeInclusive;
 use crate::batch::{self, BATCH};
 use crate::bits::{Buckets, Lanes, SLOTS, Words, bucket_bits, words_for};
 use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, Details, Family, Guarantee, Make, Slots};
+use crate::family::{Cost, Details, Family, Guarantee, Make, Profile, Slots, Space};
 use crate::hash::{Hashing, Key};
 use crate::math;
 use crate::narrow::{index, small_len};
@@ -88,6 +88,11 @@ pub static FAMILY: Family = Family {
     decode: |frame, hashing| Ok(Box::new(Cuckoo::decode(frame, hashing)?)),
     // A fingerprint on its way from one bucket to the other is in neither while it is written.
     in_place: false,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| 1.0527 * (bits + 3.0), less: 0.07, more: 1.06 }),
+        is_ordered: true,
+        ..Profile::USUAL
+    },
 };
 
 /// The numbers of a cuckoo filter, all known.

@@ -60,7 +60,7 @@ use crate::batch::{BATCH, pipeline};
 use crate::bits::{BucketsMut, BucketsRef, CountedBuckets, words_for};
 use crate::cell_lanes::{CellShape, FourPlaces, MAX_WIDTH};
 use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, CounterReport, Details, Family, Guarantee, Make, Slots};
+use crate::family::{Cost, CounterReport, Details, Family, Guarantee, Make, Profile, Slots, Space};
 use crate::hash::{Digest, Hashing};
 use crate::math;
 use crate::narrow::{index, small_len};
@@ -90,6 +90,12 @@ pub static FAMILY: Family = Family {
     decode: |frame, hashing| Ok(Box::new(Dleft::decode(frame, hashing)?)),
     // An insert may fail, and a remove that is made twice lowers a counter twice.
     in_place: false,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| 1.333 * (bits + 6.6), less: 0.0, more: 1.34 }),
+        is_ordered: true,
+        has_kernels: true,
+        ..Profile::USUAL
+    },
 };
 
 /// The numbers of a d-left filter, all known.

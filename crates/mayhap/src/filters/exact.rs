@@ -38,7 +38,7 @@ use core::hash::{BuildHasherDefault, Hasher};
 
 use crate::bits::{Bytes, OutOfMemory, Words};
 use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
-use crate::family::{Cost, Family, Guarantee, Make};
+use crate::family::{Cost, Family, Guarantee, Make, Profile, Space};
 use crate::hash::{Digest, Hashing};
 use crate::narrow::index;
 use crate::paths::Paths;
@@ -64,6 +64,12 @@ pub static FAMILY: Family = Family {
     plan,
     decode: |frame, hashing| Ok(Box::new(Exact::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile {
+        space: Some(Space { per_key: |_| 128.0, less: 0.0, more: 0.0 }),
+        is_held_as_written: false,
+        prefetches: false,
+        ..Profile::USUAL
+    },
 };
 
 const BITS_PER_KEY: u64 = 128;

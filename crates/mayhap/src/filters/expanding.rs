@@ -63,7 +63,7 @@ use core::ops::RangeInclusive;
 use crate::batch::{self, BATCH};
 use crate::bits::{Aim, BLOCK, Filler, Met, OVERHEAD, Runs, Spot, Words, is_first_part};
 use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, Details, Doublings, Family, Guarantee, Make, Slots};
+use crate::family::{Cost, Details, Doublings, Family, Guarantee, Make, Profile, Slots, Space};
 use crate::hash::{Digest, Hashing, Key};
 use crate::math;
 use crate::narrow::{index, low_u8, low_u64, small};
@@ -98,6 +98,16 @@ pub static FAMILY: Family = Family {
     // A fingerprint that others make room for is in two slots or in none while it is written, and a doubling needs other
     // words.
     in_place: false,
+    profile: Profile {
+        space: Some(Space {
+            per_key: |bits| 1.1112 * (bits + libm::log2(22.0) + 3.5),
+            less: 0.68,
+            more: 0.44,
+        }),
+        keeps_copies: true,
+        has_kernels: true,
+        ..Profile::USUAL
+    },
 };
 
 /// The numbers of an expanding filter, all known.

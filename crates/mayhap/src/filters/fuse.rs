@@ -42,7 +42,7 @@ use core::ops::RangeInclusive;
 use crate::batch;
 use crate::bits::{GrowingWords, Words, words_for};
 use crate::error::{BuildError, DecodeError, Knob, Mismatch, SpecError};
-use crate::family::{Cost, Details, Family, Make};
+use crate::family::{Cost, Details, Family, Make, Profile, Space};
 use crate::hash::Hashing;
 use crate::math;
 use crate::narrow::{index, low_u8, low_u16, low_u32, low_u64, small_len};
@@ -73,6 +73,11 @@ pub static FAMILY: Family = Family {
     plan: |spec| Ok(spec.fuse()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Fuse::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| 1.13 * bits, less: 0.0, more: 1.14 }),
+        has_kernels: true,
+        ..Profile::USUAL
+    },
 };
 
 /// The numbers of a binary fuse filter, all known.

@@ -42,7 +42,7 @@ use alloc::vec::Vec;
 
 use crate::bits::Words;
 use crate::error::{BuildError, DecodeError, Knob, Mismatch, SpecError};
-use crate::family::{Cost, Details, Family, Make};
+use crate::family::{Cost, Details, Family, Make, Profile, Space};
 use crate::hash::Hashing;
 use crate::math::{self, first_false};
 use crate::narrow::{low_u32, small};
@@ -71,6 +71,12 @@ pub static FAMILY: Family = Family {
     plan: |spec| Ok(spec.ribbon()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Ribbon::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| bits + 0.1, less: 0.06, more: 0.02 }),
+        slack: |bits| 128 + bits / 200,
+        has_kernels: true,
+        ..Profile::USUAL
+    },
 };
 
 /// The numbers of a bumped ribbon filter, all known.

@@ -21,7 +21,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
-use crate::family::{Cost, Family, Guarantee, Make};
+use crate::family::{Cost, Family, Guarantee, Make, Profile};
 use crate::hash::Hashing;
 use crate::narrow::whole;
 use crate::paths::Paths;
@@ -47,6 +47,7 @@ pub static FAMILY: Family = Family {
     plan,
     decode: |frame, hashing| Ok(Box::new(RoaringSet::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile { is_held_as_written: false, prefetches: false, ..Profile::USUAL },
 };
 
 /// Containers of one 32-bit range.

@@ -48,7 +48,7 @@ use alloc::vec::Vec;
 use crate::batch::{copy, pipeline};
 use crate::bits::{Bytes, OutOfMemory, Words, words_for};
 use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, SpecError};
-use crate::family::{Cost, Details, Family, LayerReport, Make};
+use crate::family::{Cost, Details, Family, LayerReport, Make, Profile, Space};
 use crate::hash::{Digest, Hashing};
 use crate::math::{self, MAX_PROBES, ProbesRule};
 use crate::narrow::{index, small_len, whole};
@@ -81,6 +81,16 @@ pub static FAMILY: Family = Family {
     decode: |frame, hashing| Ok(Box::new(Scalable::decode(frame, hashing)?)),
     // A new layer does not fit the file.
     in_place: false,
+    profile: Profile {
+        space: Some(Space {
+            per_key: |bits| core::f64::consts::LOG2_E * (bits + 3.0),
+            less: 0.09,
+            more: 1.45,
+        }),
+        is_ordered: true,
+        has_kernels: true,
+        ..Profile::USUAL
+    },
 };
 
 /// The numbers of a scalable filter and of its first layer, all known.

@@ -57,7 +57,9 @@ use crate::bits::{
     BEHIND, Bytes, Counters, WINDOW, Width, Windows, WindowsMut, WindowsRef, Words, words_for,
 };
 use crate::error::{DecodeError, Error, Knob, Mismatch, Parameter, SpecError, Value, must_agree};
-use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Details, Family, Guarantee, Make};
+use crate::family::{
+    self, AnyFilter, Capabilities, Cost, CounterReport, Details, Family, Guarantee, Make, Profile, Space,
+};
 use crate::filters::bloom::BloomSize;
 use crate::hash::{Digest, Hashing, Key};
 use crate::intersection::Intersection;
@@ -87,6 +89,10 @@ pub static FAMILY: Family = Family {
     decode: |frame, hashing| Ok(Box::new(Shifting::decode(frame, hashing)?)),
     // With counters a remove that dies half-way and is made again would lower them twice, under keys that are in.
     in_place: false,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| 1.45 * bits, less: 0.02, more: 0.06 }),
+        ..Profile::USUAL
+    },
 };
 
 /// The numbers of a shifting filter, all known.
@@ -520,14 +526,8 @@ impl Kernel for Bits {
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        must_agree(self.size, other.size, |size| {
-            [
-                (Parameter::CounterBits, size.counter_bits.map_or("none".into(), Value::from)),
-                (Parameter::Bits, size.bits().into()),
-                (Parameter::Probes, size.probes.into()),
-                (Parameter::Shifts, size.shifts.into()),
-            ]
-        })
+        windows_must_agree((self.plan(), self.size.counter_bits), (other.plan(), other.size.counter_bits))?;
+        must_agree(self.size, other.size, |size| [(Parameter::Shifts, size.shifts.into())])
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {
@@ -652,18 +652,6 @@ impl Removes for Bits {
             prefetch_counters(&windows, places);
             if windows.lower_all(places) { Removal::Stuck } else { Removal::Removed }
         })
-    }
-
-    fn remove_each<T>(
-        &mut self,
-        keys: &[T],
-        hash: impl Fn(&[T], &mut [Digest]),
-        outcomes: &mut Vec<Removal>,
-    ) {
-        let remove = |bits: &mut Self, digests: &[Digest]| {
-            outcomes.extend(digests.iter().map(|&digest| bits.remove(digest)));
-        };
-        pipeline(self, keys, hash, false, |_, _| {}, remove);
     }
 }
 
@@ -793,6 +781,23 @@ impl Intersect for Shifting {
         // Filters with counters do not offer this. If it is called all the same they stay as they are, which loses no key.
         if self.can().intersects { self.0.intersect(&other.0) } else { self.must_match(other) }
     }
+}
+
+/// What two filters that are read in windows must have in common: the bits of their counters, their bits, their probes.
+///
+/// # Errors
+/// [`Mismatch`] names the first difference.
+pub(super) fn windows_must_agree(
+    ours: (Plan, Option<u32>),
+    theirs: (Plan, Option<u32>),
+) -> Result<(), Mismatch> {
+    must_agree(ours, theirs, |(plan, counter_bits)| {
+        [
+            (Parameter::CounterBits, counter_bits.map_or("none".into(), Value::from)),
+            (Parameter::Bits, plan.bits.into()),
+            (Parameter::Probes, plan.probes.unwrap_or(0).into()),
+        ]
+    })
 }
 
 /// The bits of a window, which are always as many, and those of a counter.

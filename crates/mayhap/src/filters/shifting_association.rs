@@ -49,14 +49,12 @@ use alloc::vec::Vec;
 
 use crate::batch::{copy, pipeline};
 use crate::bits::{BEHIND, WINDOW, Windows, WindowsMut, WindowsRef};
-use crate::error::{
-    AreaNameProblem, DecodeError, Error, Knob, Mismatch, Parameter, SpecError, Value, must_agree,
-};
-use crate::family::{AnyFilter, Cost, Details, Family, Guarantee, Make};
+use crate::error::{AreaNameProblem, DecodeError, Error, Knob, Mismatch, SpecError};
+use crate::family::{AnyFilter, Cost, Details, Family, Guarantee, Make, Profile, Space};
 use crate::filters::bloom::BloomSize;
 use crate::filters::shifting::{
     COUNTER_BITS, Claim, PREFETCH_FROM_BYTES, counter_report, guarantee, prefetch_counters, read_shape,
-    saturated, window_bits, write_windows,
+    saturated, window_bits, windows_must_agree, write_windows,
 };
 use crate::filters::spatial::check_names;
 use crate::hash::{Digest, Hashing, Key};
@@ -88,6 +86,14 @@ pub static FAMILY: Family = Family {
     plan: |spec| Ok(spec.shifting_association()?.plan()),
     decode: |frame, hashing| Ok(Box::new(ShiftingAssociation::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile {
+        space: Some(Space {
+            per_key: |bits| core::f64::consts::LOG2_E * (bits + libm::log2(3.0)),
+            less: 0.02,
+            more: 0.01,
+        }),
+        ..Profile::USUAL
+    },
 };
 
 /// The numbers of a shifting filter of two sets, all known.
@@ -349,13 +355,7 @@ impl Kernel for Bits {
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        must_agree(&self.size, &other.size, |size| {
-            [
-                (Parameter::CounterBits, size.counter_bits.map_or("none".into(), Value::from)),
-                (Parameter::Bits, size.bits().into()),
-                (Parameter::Probes, size.probes.into()),
-            ]
-        })
+        windows_must_agree((self.plan(), self.size.counter_bits), (other.plan(), other.size.counter_bits))
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {

@@ -48,12 +48,12 @@ use core::convert::Infallible;
 
 use crate::batch::{copy, pipeline};
 use crate::bits::{Counters, WINDOW, Windows, WindowsMut, WindowsRef};
-use crate::error::{DecodeError, Error, Knob, Mismatch, Parameter, SpecError, Value, must_agree};
-use crate::family::{AnyFilter, Capabilities, Cost, Details, Family, Guarantee, Make};
+use crate::error::{DecodeError, Error, Knob, Mismatch, SpecError};
+use crate::family::{AnyFilter, Capabilities, Cost, Details, Family, Guarantee, Make, Profile, Space};
 use crate::filters::bloom::BloomSize;
 use crate::filters::shifting::{
     COUNTER_BITS, Claim, PREFETCH_FROM_BYTES, counter_report, prefetch_counters, read_shape, saturated,
-    window_bits, write_windows,
+    window_bits, windows_must_agree, write_windows,
 };
 use crate::hash::{Digest, Hashing, Key};
 use crate::math::{self, MAX_PROBES};
@@ -80,6 +80,14 @@ pub static FAMILY: Family = Family {
     plan: |spec| Ok(spec.shifting_multiplicity()?.plan()),
     decode: |frame, hashing| Ok(Box::new(ShiftingMultiplicity::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile {
+        space: Some(Space {
+            per_key: |bits| core::f64::consts::LOG2_E * (bits + libm::log2(57.0)),
+            less: 0.04,
+            more: 0.01,
+        }),
+        ..Profile::USUAL
+    },
 };
 
 /// The numbers of a shifting filter of counts, all known.
@@ -347,13 +355,7 @@ impl Kernel for Bits {
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        must_agree(&self.size, &other.size, |size| {
-            [
-                (Parameter::CounterBits, size.counter_bits.map_or("none".into(), Value::from)),
-                (Parameter::Bits, size.bits().into()),
-                (Parameter::Probes, size.probes.into()),
-            ]
-        })
+        windows_must_agree((self.plan(), self.size.counter_bits), (other.plan(), other.size.counter_bits))
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {
@@ -499,18 +501,6 @@ impl Removes for Bits {
         self.change(digest, old, old - 1);
         Removal::Removed
     }
-
-    fn remove_each<T>(
-        &mut self,
-        keys: &[T],
-        hash: impl Fn(&[T], &mut [Digest]),
-        outcomes: &mut Vec<Removal>,
-    ) {
-        let remove = |bits: &mut Self, digests: &[Digest]| {
-            outcomes.extend(digests.iter().map(|&digest| bits.remove(digest)));
-        };
-        pipeline(self, keys, hash, false, |_, _| {}, remove);
-    }
 }
 
 impl Counts for Bits {
@@ -635,6 +625,18 @@ impl ShiftingMultiplicity {
         })
     }
 
+    /// The places at which a window may start.
+    #[must_use]
+    pub fn starts(&self) -> u64 {
+        self.0.kernel.windows.starts()
+    }
+
+    /// Windows per key.
+    #[must_use]
+    pub fn probes(&self) -> u32 {
+        self.0.kernel.size.probes
+    }
+
     /// The largest count that it can tell. A key with this count was inserted as often, or more often.
     #[must_use]
     pub fn max_count(&self) -> u64 {
@@ -651,18 +653,6 @@ impl ShiftingMultiplicity {
     #[must_use]
     pub fn bits(&self) -> u64 {
         self.0.kernel.size.bits()
-    }
-
-    /// The places at which a window may start.
-    #[must_use]
-    pub fn starts(&self) -> u64 {
-        self.0.kernel.windows.starts()
-    }
-
-    /// Windows per key.
-    #[must_use]
-    pub fn probes(&self) -> u32 {
-        self.0.kernel.size.probes
     }
 
     /// Bits of each counter, if there are any.

@@ -57,7 +57,7 @@ use crate::bits::{Counters, CountersMut, CountersRef, Width, words_for};
 use crate::error::{
     AreaNameProblem, DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree,
 };
-use crate::family::{AreaReport, AreasReport, Cost, Details, Family, Make};
+use crate::family::{AreaReport, AreasReport, Cost, Details, Family, Make, Profile, Space};
 use crate::filters::bloom::BloomSize;
 use crate::hash::{Digest, Hashing};
 use crate::math;
@@ -85,6 +85,10 @@ pub static FAMILY: Family = Family {
     decode: |frame, hashing| Ok(Box::new(Spatial::decode(frame, hashing)?)),
     // The numbers of each area lie behind the cells and change with them.
     in_place: false,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| 11.542 * bits, less: 0.01, more: 0.01 }),
+        ..Profile::USUAL
+    },
 };
 
 /// The numbers of a spatial filter, all known.

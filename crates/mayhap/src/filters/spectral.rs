@@ -59,7 +59,7 @@ use super::counting::{contains_ahead, read_ahead, write_ahead};
 use crate::batch::pipeline;
 use crate::bits::{Bytes, Counters, CountersMut, CountersRef, Width, Words, words_for};
 use crate::error::{DecodeError, Error, Knob, Mismatch, Parameter, SpecError, Value, must_agree};
-use crate::family::{Capabilities, Cost, CounterReport, Details, Family, Guarantee, Make};
+use crate::family::{Capabilities, Cost, CounterReport, Details, Family, Guarantee, Make, Profile, Space};
 use crate::filters::bloom::BloomSize;
 use crate::hash::{Digest, Hashing, Key};
 use crate::math;
@@ -87,6 +87,11 @@ pub static FAMILY: Family = Family {
     plan: |spec| Ok(spec.spectral()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Spectral::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| 5.771 * bits, less: 0.01, more: 0.01 }),
+        is_ordered: true,
+        ..Profile::USUAL
+    },
 };
 
 /// The numbers of a spectral filter, all known.

@@ -50,7 +50,7 @@ use alloc::vec::Vec;
 use crate::batch;
 use crate::bits::{Bytes, Remainders, Words};
 use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, Details, Family, Make, Slots};
+use crate::family::{Cost, Details, Family, Make, Profile, Slots};
 use crate::hash::{Hashing, Key};
 use crate::math;
 use crate::narrow::{index, whole};
@@ -85,6 +85,7 @@ pub static FAMILY: Family = Family {
     decode: |frame, hashing| Ok(Box::new(Table::decode(frame, hashing)?)),
     // Growing needs other words.
     in_place: false,
+    profile: Profile { is_ordered: true, has_kernels: true, ..Profile::USUAL },
 };
 
 /// The numbers of a table, all known.

@@ -41,7 +41,7 @@ use alloc::vec::Vec;
 use crate::batch::copy;
 use crate::bits::{GrowingWords, Words};
 use crate::error::{BuildError, DecodeError, Knob, Mismatch, SpecError};
-use crate::family::{Cost, Details, Family, Guarantee, Make};
+use crate::family::{Cost, Details, Family, Guarantee, Make, Profile};
 use crate::hash::Hashing;
 #[cfg(feature = "std")]
 use crate::hash::Key;
@@ -72,6 +72,7 @@ pub static FAMILY: Family = Family {
     plan: |spec| Ok(spec.universe()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Universe::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile { slack: |bits| 128 + bits / 200, has_kernels: true, ..Profile::USUAL },
 };
 
 /// The numbers of a set within a known universe, all known.

@@ -51,7 +51,7 @@ use core::convert::Infallible;
 use crate::batch::pipeline;
 use crate::bits::Words;
 use crate::error::{DecodeError, Knob, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, Details, Family, Guarantee, Make, WindowReport};
+use crate::family::{Cost, Details, Family, Guarantee, Make, Profile, WindowReport};
 use crate::hash::{Digest, Hashing, Key};
 use crate::math::{self, MAX_PROBES, WINDOWED_GENERATIONS, first_false};
 use crate::narrow::{index, whole};
@@ -80,6 +80,7 @@ pub static FAMILY: Family = Family {
     decode: |frame, hashing| Ok(Box::new(Windowed::decode(frame, hashing)?)),
     // Slices are cleared: a writer that dies there has forgotten keys that the header still counts.
     in_place: false,
+    profile: Profile { is_ordered: true, ..Profile::USUAL },
 };
 
 /// The numbers of a windowed filter, all known.
