@@ -527,6 +527,17 @@ impl AnyFilter for Excepted {
     fn as_subtract(&mut self) -> Option<&mut dyn Subtract> {
         if self.filter.as_subtract().is_some() { Some(self) } else { None }
     }
+    /// What is denied then needs no exceptions; it can have some again.
+    fn clear(&mut self) -> bool {
+        let is_cleared = self.filter.clear();
+        if let Some(exceptions) = self.exceptions.as_mut().filter(|_| is_cleared) {
+            exceptions.clear();
+        }
+        is_cleared
+    }
+    fn size_in_bytes(&self) -> u64 {
+        self.filter.size_in_bytes() + self.exceptions.as_ref().map_or(0, Exact::size_in_bytes)
+    }
     fn settle(&mut self) -> Result<(), OutOfMemory> {
         self.filter.settle()
     }

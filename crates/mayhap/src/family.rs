@@ -125,6 +125,16 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
         None
     }
 
+    /// Forgets all keys; `false`, and nothing has changed, if it is built of all its keys at once.
+    fn clear(&mut self) -> bool {
+        false
+    }
+
+    /// Bytes of memory, everything included.
+    fn size_in_bytes(&self) -> u64 {
+        self.report().bits.div_ceil(8)
+    }
+
     /// Takes the memory that encoding needs. A process that is refused it while it encodes ends there.
     ///
     /// # Errors

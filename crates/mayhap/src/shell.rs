@@ -212,6 +212,11 @@ pub(crate) trait Kernel: Clone {
         Ok(())
     }
 
+    /// Bytes of memory beside the kernel itself.
+    fn held_bytes(&self) -> u64 {
+        self.plan().bits.div_ceil(8)
+    }
+
     /// How many keys it was built of, if all were given at once. They count as inserted.
     fn keys(&self) -> Option<u64> {
         None
@@ -990,6 +995,18 @@ macro_rules! filter {
                 $crate::shell::Kernel::estimated_len(&self.0.kernel)
             }
 
+            /// All its bits, as they stand in a file.
+            #[must_use]
+            pub fn bits(&self) -> u64 {
+                $crate::shell::Kernel::plan(&self.0.kernel).bits
+            }
+
+            /// Bytes of memory, everything included.
+            #[must_use]
+            pub fn size_in_bytes(&self) -> u64 {
+                size_of::<Self>() as u64 + $crate::shell::Kernel::held_bytes(&self.0.kernel)
+            }
+
             /// The filter as it stands in a file.
             #[must_use]
             pub fn to_bytes(&self) -> ::alloc::vec::Vec<u8> {
@@ -1071,6 +1088,10 @@ macro_rules! filter {
                 $crate::shell::Kernel::take_paths(&mut self.0.kernel, paths);
             }
 
+            fn size_in_bytes(&self) -> u64 {
+                size_of::<Self>() as u64 + $crate::shell::Kernel::held_bytes(&self.0.kernel)
+            }
+
             fn settle(&mut self) -> Result<(), $crate::bits::OutOfMemory> {
                 $crate::shell::Kernel::settle(&mut self.0.kernel)
             }
@@ -1096,6 +1117,12 @@ macro_rules! filter {
     (@capability $table:ident $can:ident) => { $table.$can = true };
 
     // The run-time face.
+    (@face specified) => {
+        fn clear(&mut self) -> bool {
+            self.0.clear();
+            true
+        }
+    };
     (@face inserts) => {
         fn insert_keys(
             &mut self,

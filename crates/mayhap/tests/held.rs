@@ -51,6 +51,11 @@ impl Excesses {
         if held > most {
             self.0.push(format!("{}, {what}: {held} bytes for a payload of {payload}", filter.family().name));
         }
+        // What it says of itself is right within as much.
+        let said = filter.size_in_bytes() as usize;
+        if held.abs_diff(said) > payload / 50 + (8 << 10) {
+            self.0.push(format!("{}, {what}: {held} bytes, and it says {said}", filter.family().name));
+        }
     }
 }
 

@@ -483,12 +483,6 @@ impl Blocked {
         }
     }
 
-    /// The number of bits.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.size.plan().bits
-    }
-
     /// Bits per key.
     #[must_use]
     pub fn probes(&self) -> u32 {

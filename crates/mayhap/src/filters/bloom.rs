@@ -720,12 +720,6 @@ impl Bloom {
         Ok(positions.iter().all(|position| words[index(position / 64)] >> (position % 64) & 1 == 1))
     }
 
-    /// The number of bits.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.size.bits
-    }
-
     /// Positions per key.
     #[must_use]
     pub fn probes(&self) -> u32 {

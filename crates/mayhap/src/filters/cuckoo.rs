@@ -442,6 +442,10 @@ impl Kernel for Fingerprints {
         self.size.plan()
     }
 
+    fn held_bytes(&self) -> u64 {
+        (self.words.len() * 8 + self.steps.capacity() * 8) as u64
+    }
+
     fn fill(&self) -> f64 {
         self.slots().load()
     }
@@ -706,19 +710,6 @@ impl Cuckoo {
         self.clear();
         self.0.hashing = hashing;
         self
-    }
-
-    /// Bits of all buckets together.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.size.bits()
-    }
-
-    /// Bytes of memory, everything included.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> u64 {
-        let Fingerprints { words, steps, .. } = &self.0.kernel;
-        (size_of::<Self>() + words.len() * 8 + steps.capacity() * 8) as u64
     }
 
     /// Bits per fingerprint.

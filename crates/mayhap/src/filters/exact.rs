@@ -40,6 +40,7 @@ use crate::bits::{Bytes, OutOfMemory, Words};
 use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
 use crate::family::{Cost, Family, Guarantee, Make, Profile, Space};
 use crate::hash::{Digest, Hashing};
+use crate::math;
 use crate::narrow::index;
 use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
@@ -223,6 +224,10 @@ impl Kernel for Digests {
     fn contains(&self, digest: Digest) -> bool {
         (!self.added.is_empty() && self.added.contains(&digest))
             || (find(self.sorted.as_slice(), digest) && !self.removed.contains(&digest))
+    }
+
+    fn held_bytes(&self) -> u64 {
+        math::hash_set_bytes(self.len(), 16)
     }
 
     fn plan(&self) -> Plan {

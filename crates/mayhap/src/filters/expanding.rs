@@ -680,6 +680,10 @@ impl Kernel for Fingerprints {
         Plan { capacity, fpr_asked: self.fpr_asked, fpr, bits, probes: None }
     }
 
+    fn held_bytes(&self) -> u64 {
+        (self.words.len() * 8) as u64
+    }
+
     fn fill(&self) -> f64 {
         self.used_slots().load()
     }
@@ -993,18 +997,6 @@ impl Expanding {
         let outcomes = &outcomes[before..];
         self.0.add_inserted(outcomes.iter().filter(|&&outcome| outcome == Insertion::New).count() as u64);
         end.map_err(|full| Full { inserted: outcomes.len() as u64, ..full })
-    }
-
-    /// Bits of all slots together, with what lies beside them.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.bits()
-    }
-
-    /// Bytes of memory, everything included.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> u64 {
-        (size_of::<Self>() + self.0.kernel.words.len() * 8) as u64
     }
 
     /// Bits of a new key's fingerprint.

@@ -320,6 +320,10 @@ impl Kernel for Fingerprints {
         Plan { bits: self.bits(), ..self.size.plan() }
     }
 
+    fn held_bytes(&self) -> u64 {
+        (self.words.len() * 8 + self.shards.capacity() * size_of::<Shard>()) as u64
+    }
+
     fn fill(&self) -> f64 {
         self.keys as f64 / self.slots() as f64
     }
@@ -455,19 +459,6 @@ impl Built for Fingerprints {
 }
 
 impl Fuse {
-    /// Bits of all fingerprints together.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.bits()
-    }
-
-    /// Bytes of memory, everything included.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> u64 {
-        let kernel = &self.0.kernel;
-        (size_of::<Self>() + kernel.words.len() * 8 + kernel.shards.capacity() * size_of::<Shard>()) as u64
-    }
-
     /// Bits of a fingerprint. The false-positive rate is 2 to minus this.
     #[must_use]
     pub fn fingerprint_bits(&self) -> u32 {

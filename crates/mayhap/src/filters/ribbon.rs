@@ -216,6 +216,10 @@ impl Kernel for Solution {
         Plan { bits: self.bits(), ..self.size.plan() }
     }
 
+    fn held_bytes(&self) -> u64 {
+        (self.words.len() * 8 + self.retrieval.size_in_bytes()) as u64
+    }
+
     fn fill(&self) -> f64 {
         (self.keys as f64 / self.retrieval.slots().max(1) as f64).min(1.0)
     }
@@ -320,19 +324,6 @@ impl Built for Solution {
 }
 
 impl Ribbon {
-    /// Bits of all slots and buckets together.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.bits()
-    }
-
-    /// Bytes of memory, everything included.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> u64 {
-        let Solution { words, retrieval, .. } = &self.0.kernel;
-        (size_of::<Self>() + words.len() * 8 + retrieval.size_in_bytes()) as u64
-    }
-
     /// Bits of a fingerprint, on average: some keys can have one more than others.
     #[must_use]
     pub fn fingerprint_bits(&self) -> f64 {

@@ -719,12 +719,6 @@ impl Merges for Stack {
 }
 
 impl Scalable {
-    /// The bits of all layers.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.bits()
-    }
-
     /// The capacity of a layer, divided by that of the layer before; 0 if the filter does not grow.
     #[must_use]
     pub fn growth(&self) -> u32 {

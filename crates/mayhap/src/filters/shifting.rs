@@ -738,12 +738,6 @@ impl Shifting {
         (position < windows.len()).then(|| word(position) >> (position % 64) & 1 == 1)
     }
 
-    /// All bits, counters and the 56 bits behind the last place included.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.size.bits()
-    }
-
     /// The places at which a window may start: what the bits of a Bloom filter are.
     #[must_use]
     pub fn starts(&self) -> u64 {

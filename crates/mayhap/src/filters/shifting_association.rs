@@ -581,12 +581,6 @@ impl ShiftingAssociation {
         self.0.kernel.ask_all(keys, hash, |answer| answers.push(answer));
     }
 
-    /// All bits, counters and the 56 bits behind the last place included.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.size.bits()
-    }
-
     /// The places at which a window may start.
     #[must_use]
     pub fn starts(&self) -> u64 {

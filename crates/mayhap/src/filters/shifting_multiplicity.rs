@@ -649,12 +649,6 @@ impl ShiftingMultiplicity {
         self.0.kernel.guessed
     }
 
-    /// All bits, counters and the 56 bits behind the last place included.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.size.bits()
-    }
-
     /// Bits of each counter, if there are any.
     #[must_use]
     pub fn counter_bits(&self) -> Option<u32> {

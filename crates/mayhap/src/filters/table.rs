@@ -461,6 +461,11 @@ impl Kernel for Remnants {
         Plan { capacity, fpr_asked: self.fpr_asked, fpr, bits, probes: None }
     }
 
+    fn held_bytes(&self) -> u64 {
+        // A tree of 64-bit numbers has up to twice their size.
+        (self.words.len() * 8 + self.crowded.len() * 16) as u64
+    }
+
     fn fill(&self) -> f64 {
         self.used_slots().load()
     }
@@ -649,20 +654,6 @@ impl Table {
     /// [`Full`] says for how many there is an outcome, before it had to grow and there was no memory.
     pub fn insert_each<K: Key>(&mut self, keys: &[K], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
         self.0.insert_each(keys, outcomes)
-    }
-
-    /// Bits of all lines and of the keys beside them.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.bits()
-    }
-
-    /// Bytes of memory, everything included.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> u64 {
-        let Remnants { words, crowded, .. } = &self.0.kernel;
-        // A tree of 64-bit numbers has up to twice their size.
-        (size_of::<Self>() + words.len() * 8 + crowded.len() * 16) as u64
     }
 
     /// How many keys are told from each other: the false-positive rate is the number of keys, divided by this.

@@ -278,6 +278,11 @@ impl Kernel for Stages {
         Plan { bits: self.bits(), ..self.size.plan() }
     }
 
+    fn held_bytes(&self) -> u64 {
+        let first = self.first.as_ref().map_or(0, Retrieval::size_in_bytes);
+        (self.words.len() * 8 + first + self.second.size_in_bytes()) as u64
+    }
+
     fn fill(&self) -> f64 {
         (self.keys as f64 / self.second.slots().max(1) as f64).min(1.0)
     }
@@ -502,20 +507,6 @@ impl Universe {
     #[must_use]
     pub fn others(&self) -> u64 {
         self.0.kernel.size.others
-    }
-
-    /// Bits of all slots and buckets of both stages together.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.bits()
-    }
-
-    /// Bytes of memory, everything included.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> u64 {
-        let Stages { words, first, second, .. } = &self.0.kernel;
-        let first = first.as_ref().map_or(0, Retrieval::size_in_bytes);
-        (size_of::<Self>() + words.len() * 8 + first + second.size_in_bytes()) as u64
     }
 
     /// Rows of 64 bits (`fastest`) or of 128 (`compact`).

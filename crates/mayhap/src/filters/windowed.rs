@@ -602,12 +602,6 @@ impl Windowed {
         self.0.kernel.size.probes
     }
 
-    /// The bits of all slices.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.size.bits()
-    }
-
     /// What it remembers, and in how many slices.
     #[must_use]
     pub fn window(&self) -> WindowReport {
