@@ -11,6 +11,9 @@
 //!              └── number of inserts    └── parameters and payload ─▶ Shell: file
 //! ```
 //!
+//! What loops over many keys is never inlined: the compiler inlines a closure that is called in one place, and a second copy of
+//! the loop around it makes that two. Those of the run-time face are compiled once, the others once per type of key.
+//!
 //! A user sees `Bloom`, never a shell: compiler errors, completion and documentation show the methods that the family has, and no
 //! others.
 
@@ -157,6 +160,12 @@ pub(crate) trait Kernel: Clone {
     #[inline(always)]
     fn contains_keys<T: Key>(&self, keys: &[T], hashing: &Hashing, hits: &mut [bool]) {
         self.contains_each(keys, |keys, hashes| Self::Hash::of_each(keys, hashing, hashes), hits);
+    }
+
+    /// As [`contains_each`](Kernel::contains_each), of keys that are hashed already.
+    #[inline(always)]
+    fn contains_digests(&self, digests: &[Digest], hits: &mut [bool]) {
+        self.contains_each(digests, Self::Hash::of_digests, hits);
     }
 
     /// What it was made for, and its bits.
@@ -478,8 +487,9 @@ impl<K: Kernel> Shell<K> {
     }
 
     /// The loop behind the run-time face.
+    #[inline(never)]
     pub(crate) fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        self.kernel.contains_each(digests, K::Hash::of_digests, appended(hits, digests.len()));
+        self.kernel.contains_digests(digests, appended(hits, digests.len()));
     }
 
     pub(crate) fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
@@ -648,6 +658,7 @@ impl<K: Inserts> Shell<K> {
     }
 
     /// The loop behind the run-time face.
+    #[inline(never)]
     pub(crate) fn insert_batch(
         &mut self,
         digests: &[Digest],
@@ -685,6 +696,7 @@ impl<K: Removes> Shell<K> {
         self.kernel.remove_keys(keys, &hashing, outcomes);
     }
 
+    #[inline(never)]
     pub(crate) fn remove_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Removal>) {
         outcomes.reserve(digests.len());
         self.kernel.remove_each(digests, K::Hash::of_digests, outcomes);
@@ -708,6 +720,7 @@ impl<K: Counts> Shell<K> {
         self.kernel.count_each(keys, |keys, hashes| K::Hash::of_each(keys, &hashing, hashes), counts);
     }
 
+    #[inline(never)]
     pub(crate) fn count_batch(&self, digests: &[Digest], counts: &mut Vec<u64>) {
         counts.reserve(digests.len());
         self.kernel.count_each(digests, K::Hash::of_digests, counts);
@@ -732,6 +745,7 @@ impl<K: Labels> Shell<K> {
         self.kernel.label_each(keys, hash, |label| labels.push(label.map(NonZeroU16::get)));
     }
 
+    #[inline(never)]
     pub(crate) fn label_batch(&self, digests: &[Digest], labels: &mut Vec<traits::Labels>) {
         labels.reserve(digests.len());
         self.kernel.label_each(digests, K::Hash::of_digests, |label| labels.push(labels_of(label)));
@@ -763,6 +777,7 @@ impl<K: Labels> Shell<K> {
         Ok(())
     }
 
+    #[inline(never)]
     pub(crate) fn insert_batch_into(
         &mut self,
         area: u16,
@@ -980,6 +995,7 @@ macro_rules! filter {
             }
 
             /// Asks for many keys, several at a time in flight; appends one answer each.
+            #[inline(never)]
             pub fn contains_each<K: $crate::hash::Key>(&self, keys: &[K], hits: &mut ::alloc::vec::Vec<bool>) {
                 self.0.contains_each(keys, hits);
             }
@@ -1345,6 +1361,7 @@ macro_rules! filter {
             }
 
             /// Inserts many keys, several at a time in flight.
+            #[inline(never)]
             pub fn insert_all<K: $crate::hash::Key>(&mut self, keys: &[K]) {
                 self.0.insert_all(keys).expect("there is always room");
             }
@@ -1379,6 +1396,7 @@ macro_rules! filter {
             ///
             /// # Errors
             /// [`Full`](crate::Full) says how many are in before the one for which there was no room.
+            #[inline(never)]
             pub fn insert_all<K: $crate::hash::Key>(&mut self, keys: &[K]) -> Result<(), $crate::error::Full> {
                 self.0.insert_all(keys)
             }
@@ -1434,6 +1452,7 @@ macro_rules! filter {
 
             /// Removes many keys, several at a time in flight; appends one outcome each. What is said of `remove` and absent
             /// keys holds here.
+            #[inline(never)]
             pub fn remove_all<K: $crate::hash::Key>(
                 &mut self,
                 keys: &[K],
@@ -1490,6 +1509,7 @@ macro_rules! filter {
             }
 
             /// Asks how often many keys are in, several at a time in flight; appends one count each.
+            #[inline(never)]
             pub fn count_each<K: $crate::hash::Key>(&self, keys: &[K], counts: &mut ::alloc::vec::Vec<u64>) {
                 self.0.count_each(keys, counts);
             }
@@ -1520,6 +1540,7 @@ macro_rules! filter {
             }
 
             /// Looks up many keys, several at a time in flight; appends one answer each, as `label` gives it.
+            #[inline(never)]
             pub fn label_each<K: $crate::hash::Key>(
                 &self,
                 keys: &[K],
@@ -1545,6 +1566,7 @@ macro_rules! filter {
             ///
             /// # Errors
             /// [`Full`](crate::Full) if there is no such area; then nothing has changed.
+            #[inline(never)]
             pub fn insert_all<K: $crate::hash::Key>(
                 &mut self,
                 keys: &[K],

@@ -352,7 +352,10 @@ impl CountersMut<'_> {
                 let max = Width::Fixed(self.width).max();
                 let after = after.min(max);
                 write_cell(self.words, self.width, index, after);
-                *self.saturated += u64::from(before < max && after == max);
+                // Rare, so a branch.
+                if after == max && before < max {
+                    *self.saturated += 1;
+                }
             }
             Some(overflow) => {
                 write_cell(self.words, self.width, index, after.min(ESCAPE));
