@@ -118,7 +118,8 @@ pub use advise::{Advice, Beyond, Choice, First, Needs, Reason, Rule, RunnerUp, W
 pub use error::{AdviseError, BuildError, DecodeError, Error, FoldError, Full, Limit, Mismatch, SpecError};
 pub use exceptions::{except, share_exceptions, with_key_rules};
 pub use family::{
-    AnyFilter, Combine, Doublings, Exceptions, Family, Report, Slots, combine, encode, encode_with, verify,
+    AnyFilter, Combine, Details, Doublings, Exceptions, Family, Report, Slots, combine, encode, encode_with,
+    verify,
 };
 pub use filters::blocked::{AtomicBlocked, Blocked};
 pub use filters::bloom::{AtomicBloom, Bloom, Measured};
