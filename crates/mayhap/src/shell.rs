@@ -331,11 +331,7 @@ pub(crate) trait Inserts: Kernel {
     ///
     /// # Errors
     /// As [`insert_each`](Inserts::insert_each).
-    fn insert_bytes(
-        &mut self,
-        _keys: &[&[u8]],
-        _told: impl FnMut(Insertion),
-    ) -> Result<(), Self::Error> {
+    fn insert_bytes(&mut self, _keys: &[&[u8]], _told: impl FnMut(Insertion)) -> Result<(), Self::Error> {
         unreachable!("digests are enough")
     }
 
@@ -1684,12 +1680,15 @@ macro_rules! filter {
             }
         }
 
+        $crate::shell::filter!(@merge $name);
+    };
+    (@merge $name:ident) => {
         impl $crate::traits::Merge for $name {
             fn merge_from(
                 &mut self,
                 other: &dyn $crate::family::AnyFilter,
             ) -> Result<(), $crate::error::Mismatch> {
-                self.merge($crate::family::same_type(self, other)?)
+                self.0.merge(&$crate::family::same_type(self, other)?.0)
             }
         }
     };
@@ -1708,12 +1707,15 @@ macro_rules! filter {
             }
         }
 
+        $crate::shell::filter!(@intersect $name);
+    };
+    (@intersect $name:ident) => {
         impl $crate::traits::Intersect for $name {
             fn intersect_from(
                 &mut self,
                 other: &dyn $crate::family::AnyFilter,
             ) -> Result<(), $crate::error::Mismatch> {
-                self.intersect($crate::family::same_type(self, other)?)
+                self.0.intersect(&$crate::family::same_type(self, other)?.0)
             }
         }
     };
@@ -1760,10 +1762,12 @@ macro_rules! run_time_filter {
         }
 
         $crate::shell::filter!(@run_time $name $family { $($can)* });
-        $($crate::shell::run_time_filter!(@traits $name $family $can);)*
+        $($crate::shell::run_time_filter!(@traits $name $can);)*
     };
-    (@traits $name:ident $family:ident inserts) => { $crate::shell::filter!(@insert $name); };
-    (@traits $name:ident $family:ident $can:ident) => { $crate::shell::filter!(@methods $name $family, $can,); };
+    (@traits $name:ident inserts) => { $crate::shell::filter!(@insert $name); };
+    (@traits $name:ident merges) => { $crate::shell::filter!(@merge $name); };
+    (@traits $name:ident intersects) => { $crate::shell::filter!(@intersect $name); };
+    (@traits $name:ident folds) => {};
 }
 
 pub(crate) use filter;
