@@ -149,10 +149,14 @@ pub(crate) trait Kernel: Clone {
     /// Whether a key is perhaps in. `false` is certain.
     fn contains(&self, hash: Self::Hash) -> bool;
 
+    /// Prefetches what an operation on a key reads first, for the loops below that are not the kernel's own.
+    fn prefetch(&self, _hash: Self::Hash) {}
+
     /// Answers for each key, in a slice of their number.
     fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Self::Hash]), hits: &mut [bool]) {
         let mut hits = hits.iter_mut();
-        for_each_batch(&mut (), keys, hash, |(), hashes| {
+        let ahead = |(): &(), hash| self.prefetch(hash);
+        pipeline(&mut (), keys, hash, true, ahead, |(), hashes| {
             hashes.iter().zip(&mut hits).for_each(|(&hash, hit)| *hit = self.contains(hash));
         });
     }
@@ -378,7 +382,12 @@ pub(crate) trait Counts: Kernel {
     fn count(&self, hash: Self::Hash) -> u64;
 
     /// Appends the count of each key.
-    fn count_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Self::Hash]), counts: &mut Vec<u64>);
+    fn count_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Self::Hash]), counts: &mut Vec<u64>) {
+        let ahead = |(): &(), hash| self.prefetch(hash);
+        pipeline(&mut (), keys, hash, true, ahead, |(), hashes| {
+            counts.extend(hashes.iter().map(|&hash| self.count(hash)));
+        });
+    }
 
     /// The highest count that it can tell.
     fn ceiling(&self) -> u64 {
@@ -902,14 +911,14 @@ fn for_each_chunk<E>(
     }
 }
 
-/// Hashes keys a few at a time, for a kernel that prefetches nothing.
-fn for_each_batch<S: ?Sized, T, H: KeyHash>(
-    kernel: &mut S,
+/// Changes a kernel by the hashes of keys, a batch at a time, each of which is prefetched while the one before is worked on.
+fn for_each_batch<K: Kernel, T>(
+    kernel: &mut K,
     keys: &[T],
-    hash: impl Fn(&[T], &mut [H]),
-    act: impl FnMut(&mut S, &[H]),
+    hash: impl Fn(&[T], &mut [K::Hash]),
+    act: impl FnMut(&mut K, &[K::Hash]),
 ) {
-    pipeline(kernel, keys, hash, false, |_, _| {}, act);
+    pipeline(kernel, keys, hash, true, |kernel, hash| kernel.prefetch(hash), act);
 }
 
 impl From<Infallible> for Full {

@@ -420,8 +420,8 @@ pub(crate) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyF
         | Probing::Spark2
         | Probing::BloomfilterCrate
         | Probing::Rbloom => Ok(Box::new(bloom::ForeignBloom::decode(frame, hashing)?)),
-        Probing::RedisBloom => redisbloom::decode(frame, hashing),
-        Probing::RedisBloomCuckoo => redisbloom_cuckoo::decode(frame, hashing),
+        Probing::RedisBloom => Ok(Box::new(redisbloom::RedisBloom::decode(frame, hashing)?)),
+        Probing::RedisBloomCuckoo => Ok(Box::new(redisbloom_cuckoo::RedisCuckoo::decode(frame, hashing)?)),
         Probing::Sbbf if frame.header.family == crate::filters::scalable::FAMILY.id => {
             row_groups::decode(frame, hashing)
         }

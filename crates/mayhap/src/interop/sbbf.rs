@@ -25,7 +25,6 @@ use core::any::Any;
 use core::convert::Infallible;
 
 use super::{Format, Making};
-use crate::batch::pipeline;
 use crate::bits::{Bytes, OutOfMemory, Words};
 use crate::error::{DecodeError, FoldError, Mismatch, Parameter, SpecError, must_agree};
 use crate::family::{AnyFilter, Capabilities};
@@ -297,12 +296,8 @@ impl Kernel for Blocks {
         block.iter().zip(split_mask(hash)).all(|(word, mask)| mask & !word == 0)
     }
 
-    fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [u64]), hits: &mut [bool]) {
-        let (words, mut hits) = (self.words.as_slice(), hits.iter_mut());
-        let ahead = |(): &(), hash| prefetch(words, self.place(hash));
-        pipeline(&mut (), keys, hash, true, ahead, |(), hashes| {
-            hashes.iter().zip(&mut hits).for_each(|(&hash, hit)| *hit = self.contains(hash));
-        });
+    fn prefetch(&self, hash: u64) {
+        prefetch(self.words.as_slice(), self.place(hash));
     }
 
     fn plan(&self) -> Plan {
