@@ -251,8 +251,7 @@ fn a_merge_of_go_bit_sets_of_different_lengths_keeps_the_bits_of_both() {
 #[test]
 fn other_json_is_refused_at_its_first_field() {
     let other = [&b"{\"a\":["[..], &b"0,".repeat(1000), b"0]}"].concat();
-    let error =
-        mayhap::interop::format("go-json").unwrap().read(other.into(), &Reading::default()).err().unwrap();
+    let error = interop::format("go-json").unwrap().read(other.into(), &Reading::default()).err().unwrap();
     assert!(error.to_string().contains("not a JSON object of whole numbers m and k and a text b"), "{error}");
 }
 
