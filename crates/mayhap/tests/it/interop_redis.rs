@@ -302,7 +302,7 @@ fn a_filter_of_redis_that_does_not_grow_refuses_keys_when_it_is_full() {
     let before = loop {
         let before = chunks_of(&cuckoo);
         let number = cuckoo.inserted().unwrap();
-        match cuckoo.insert(&number.to_le_bytes()) {
+        match cuckoo.insert(number.to_le_bytes()) {
             Ok(_) => assert!(number < 8),
             Err(full) => {
                 assert_eq!(full.limit, Limit::Slots { capacity: 8, used: number, slots: 8 });
@@ -337,7 +337,7 @@ fn growth_ends_before_numbers_do() {
     let mut key = 0u64;
     let full = loop {
         key += 1;
-        if let Err(full) = filter.insert(&key.to_le_bytes()) {
+        if let Err(full) = filter.insert(key.to_le_bytes()) {
             break full;
         }
         assert!(key < 3000);
@@ -351,13 +351,13 @@ fn chains_that_are_alike_merge_if_their_keys_fit() {
     let chain = |keys: std::ops::Range<u64>| {
         let mut chain = RedisBloom::reserve(100, 0.01, Growth::Times(2)).unwrap();
         keys.for_each(|key| {
-            chain.insert(&key.to_le_bytes()).unwrap();
+            chain.insert(key.to_le_bytes()).unwrap();
         });
         chain
     };
     let mut ours = chain(0..40);
     combine(&mut ours, &chain(40..90), Combine::Union).unwrap();
-    assert!((0..90u64).all(|key| ours.contains(&key.to_le_bytes())));
+    assert!((0..90u64).all(|key| ours.contains(key.to_le_bytes())));
     assert_eq!(write("redisbloom", &ours), write("redisbloom", &chain(0..90)));
 
     let full = Mismatch::Full(Full { limit: Limit::Keys { capacity: 100 }, inserted: 0 });
@@ -392,23 +392,23 @@ fn keys_of_a_cuckoo_filter_come_and_go_as_often_as_they_like() {
             let key = (state >> 33) % 300;
             let count = exact.entry(key).or_default();
             if state >> 60 < 9 {
-                filter.insert(&key.to_le_bytes()).unwrap();
+                filter.insert(key.to_le_bytes()).unwrap();
                 *count += 1;
             } else if *count > 0 {
-                assert!(filter.remove(&key.to_le_bytes()).is_removed());
+                assert!(filter.remove(key.to_le_bytes()).is_removed());
                 *count -= 1;
             }
             assert_eq!(filter.inserted(), filter.report().estimated_len.map(|len| len as u64));
         }
         assert_eq!(filter.inserted(), Some(exact.values().sum::<u64>()));
         for (key, &count) in &exact {
-            assert!(filter.count(&key.to_le_bytes()) >= count);
-            assert!(filter.contains(&key.to_le_bytes()) || count == 0);
+            assert!(filter.count(key.to_le_bytes()) >= count);
+            assert!(filter.contains(key.to_le_bytes()) || count == 0);
         }
         let tables = filter.layers().len();
         assert!(tables > 1);
         for (key, count) in exact {
-            assert!((0..count).all(|_| filter.remove(&key.to_le_bytes()).is_removed()));
+            assert!((0..count).all(|_| filter.remove(key.to_le_bytes()).is_removed()));
         }
         assert_eq!((filter.inserted(), filter.details().slots.unwrap().used), (Some(0), 0));
         assert!(filter.layers().len() < tables);
