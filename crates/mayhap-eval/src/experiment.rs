@@ -253,7 +253,8 @@ fn fill(
             let mut digests = members.digests(hashing);
             digests.sort_unstable_by_key(|digest| (digest.a, digest.b));
             // What came more often than can be stored is stored as often as can be.
-            let most = u64::from(spec.max_count().unwrap_or(mayhap::spec::MAX_COUNT));
+            let most =
+                u64::from(spec.max_count().unwrap_or(mayhap::filters::shifting_multiplicity::MAX_COUNT));
             let counted: Vec<(Digest, u64)> = digests
                 .chunk_by(|one, other| one == other)
                 .map(|same| (same[0], most.min(same.len() as u64)))

@@ -161,7 +161,7 @@ impl ForeignBloom {
     /// An empty one.
     pub(super) fn empty(shape: Shape, peer: Peer) -> Result<Self, SpecError> {
         if !(1..=MAX_BITS).contains(&shape.bits) {
-            return Err(SpecError::Bits { asked: shape.bits, limit: MAX_BITS });
+            return Err(SpecError::TooLarge { bits: shape.bits, limit: MAX_BITS });
         }
         let mut empty = Self::of(Words::zeroed(words_for(shape.bits))?, shape, peer);
         empty.0.inserted = Some(0);

@@ -6,7 +6,7 @@
 //! `cargo test -p mayhap --test it fold:: -- --nocapture` prints what was measured.
 
 use mayhap::bits::resized;
-use mayhap::error::{Parameter, Value};
+use mayhap::error::{Knob, Parameter, Value};
 use mayhap::family::Make;
 use mayhap::internals;
 use mayhap::registry::FAMILIES;
@@ -356,7 +356,8 @@ fn filters_that_hash_differently_are_refused_whatever_their_sizes() {
 
 fn make(family: &mayhap::Family, capacity: u64) -> Box<dyn AnyFilter> {
     let Make::Empty(make) = family.make else { panic!("{}: another way to be made", family.name) };
-    make(&Spec::sized(capacity, 0.01).foldable()).unwrap()
+    let spec = Spec::sized(capacity, 0.01);
+    make(&if family.takes(Knob::Foldable) { spec.foldable() } else { spec }).unwrap()
 }
 
 fn with_keys(family: &mayhap::Family, capacity: u64, keys: std::ops::Range<u64>) -> Box<dyn AnyFilter> {
