@@ -11,6 +11,9 @@
 //!              └── number of inserts    └── parameters and payload ─▶ Shell: file
 //! ```
 //!
+//! What loops over many keys is never inlined: the compiler inlines a closure that is called in one place, and a second copy of
+//! the loop around it makes that two. Those of the run-time face are compiled once, the others once per type of key.
+//!
 //! A user sees `Bloom`, never a shell: compiler errors, completion and documentation show the methods that the family has, and no
 //! others.
 
@@ -20,7 +23,7 @@ use core::num::NonZeroU16;
 
 use crate::batch::{BATCH, copy, pipeline};
 use crate::bits::{Bytes, OutOfMemory, Words};
-use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
+use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, Parameter, SpecError, must_agree};
 use crate::family::{self, AnyFilter, Capabilities, Details, Family, Guarantee, Report};
 use crate::hash::{Digest, Hashing, Key, Secret};
 use crate::paths::Paths;
@@ -139,13 +142,21 @@ pub(crate) trait Kernel: Clone {
     /// Which wrong answers are possible.
     const GUARANTEE: Guarantee = Guarantee::NoFalseNegatives;
 
+    /// Whether it follows the rules of another program. [`read`](Kernel::read) checks its probing rule and its hash function
+    /// itself then.
+    const IS_FOREIGN: bool = false;
+
     /// Whether a key is perhaps in. `false` is certain.
     fn contains(&self, hash: Self::Hash) -> bool;
+
+    /// Prefetches what an operation on a key reads first, for the loops below that are not the kernel's own.
+    fn prefetch(&self, _hash: Self::Hash) {}
 
     /// Answers for each key, in a slice of their number.
     fn contains_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Self::Hash]), hits: &mut [bool]) {
         let mut hits = hits.iter_mut();
-        for_each_batch(&mut (), keys, hash, |(), hashes| {
+        let ahead = |(): &(), hash| self.prefetch(hash);
+        pipeline(&mut (), keys, hash, true, ahead, |(), hashes| {
             hashes.iter().zip(&mut hits).for_each(|(&hash, hit)| *hit = self.contains(hash));
         });
     }
@@ -154,6 +165,23 @@ pub(crate) trait Kernel: Clone {
     #[inline(always)]
     fn contains_keys<T: Key>(&self, keys: &[T], hashing: &Hashing, hits: &mut [bool]) {
         self.contains_each(keys, |keys, hashes| Self::Hash::of_each(keys, hashing, hashes), hits);
+    }
+
+    /// As [`contains_each`](Kernel::contains_each), of keys that are hashed already.
+    #[inline(always)]
+    fn contains_digests(&self, digests: &[Digest], hits: &mut [bool]) {
+        self.contains_each(digests, Self::Hash::of_digests, hits);
+    }
+
+    /// Whether its positions need more than a digest. It hashes the bytes of keys itself then, and of a digest it says that
+    /// its key is perhaps in.
+    fn is_wide(&self) -> bool {
+        false
+    }
+
+    /// As [`contains_each`](Kernel::contains_each), by the bytes of keys, if it [is wide](Kernel::is_wide).
+    fn contains_bytes(&self, _keys: &[&[u8]], hits: &mut [bool]) {
+        hits.fill(true);
     }
 
     /// What it was made for, and its bits.
@@ -201,8 +229,8 @@ pub(crate) trait Kernel: Clone {
         None
     }
 
-    /// Takes these loops from now on.
-    fn take_paths(&mut self, paths: Paths);
+    /// Takes these loops from now on, if it has a choice.
+    fn take_paths(&mut self, _paths: Paths) {}
 
     /// Takes the memory that writing needs, where that is more than it has.
     ///
@@ -220,6 +248,21 @@ pub(crate) trait Kernel: Clone {
     /// How many keys it was built of, if all were given at once. They count as inserted.
     fn keys(&self) -> Option<u64> {
         None
+    }
+
+    /// How many keys are in by a count of its own, if it keeps one in place of the number of insert calls.
+    fn counted(&self) -> Option<u64> {
+        None
+    }
+
+    /// The program whose rules it follows, if it is not ours.
+    fn program(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Whether its capacity and its requested rate are guesses, because its program does not write them down.
+    fn guesses_capacity(&self) -> bool {
+        false
     }
 
     /// What there is to say of it that not every filter has.
@@ -293,6 +336,14 @@ pub(crate) trait Inserts: Kernel {
         self.insert_each(keys, hash, |_| done(1))
     }
 
+    /// As [`insert_each`](Inserts::insert_each), by the bytes of keys, if it [is wide](Kernel::is_wide).
+    ///
+    /// # Errors
+    /// As [`insert_each`](Inserts::insert_each).
+    fn insert_bytes(&mut self, _keys: &[&[u8]], _told: impl FnMut(Insertion)) -> Result<(), Self::Error> {
+        unreachable!("digests are enough")
+    }
+
     /// As [`insert_all`](Inserts::insert_all), for a kernel that hashes keys in another way.
     ///
     /// # Errors
@@ -336,7 +387,12 @@ pub(crate) trait Counts: Kernel {
     fn count(&self, hash: Self::Hash) -> u64;
 
     /// Appends the count of each key.
-    fn count_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Self::Hash]), counts: &mut Vec<u64>);
+    fn count_each<T>(&self, keys: &[T], hash: impl Fn(&[T], &mut [Self::Hash]), counts: &mut Vec<u64>) {
+        let ahead = |(): &(), hash| self.prefetch(hash);
+        pipeline(&mut (), keys, hash, true, ahead, |(), hashes| {
+            counts.extend(hashes.iter().map(|&hash| self.count(hash)));
+        });
+    }
 
     /// The highest count that it can tell.
     fn ceiling(&self) -> u64 {
@@ -447,11 +503,24 @@ impl<K: Kernel> Shell<K> {
     }
 
     /// The loop behind the run-time face.
+    #[inline(never)]
     pub(crate) fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        self.kernel.contains_each(digests, K::Hash::of_digests, appended(hits, digests.len()));
+        self.kernel.contains_digests(digests, appended(hits, digests.len()));
+    }
+
+    pub(crate) fn contains_bytes(&self, key: &[u8]) -> bool {
+        let mut hit = [false];
+        if self.kernel.is_wide() {
+            self.kernel.contains_bytes(&[key], &mut hit);
+            return hit[0];
+        }
+        self.contains(key)
     }
 
     pub(crate) fn contains_keys(&self, keys: &[&[u8]], hits: &mut Vec<bool>) {
+        if self.kernel.is_wide() {
+            return self.kernel.contains_bytes(keys, appended(hits, keys.len()));
+        }
         let Ok(()) = for_each_chunk(keys, &self.hashing, |digests| {
             self.contains_batch(digests, hits);
             Ok::<(), Infallible>(())
@@ -466,12 +535,17 @@ impl<K: Kernel> Shell<K> {
         }
     }
 
+    /// How many keys went in, if that is known.
+    pub(crate) fn inserted(&self) -> Option<u64> {
+        self.kernel.counted().or(self.inserted)
+    }
+
     pub(crate) fn report(&self) -> Report {
         let (rate, estimated_len) = (self.kernel.rate(), self.kernel.estimated_len());
         let Plan { capacity, fpr_asked, fpr, bits, probes } = self.kernel.plan();
         Report {
             capacity,
-            inserted: self.inserted,
+            inserted: self.inserted(),
             estimated_len: estimated_len.is_finite().then_some(estimated_len),
             bits,
             probes,
@@ -486,18 +560,29 @@ impl<K: Kernel> Shell<K> {
 
     /// Hashing is compared last, since it can be chosen again most easily.
     pub(crate) fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+        self.must_follow_one_program(other)?;
         self.kernel.must_match(&other.kernel)?;
         self.hashing.must_equal(&other.hashing)
     }
 
+    fn must_follow_one_program(&self, other: &Self) -> Result<(), Mismatch> {
+        must_agree(&self.kernel, &other.kernel, |kernel| {
+            [(Parameter::Program, kernel.program().unwrap_or("mayhap").into())]
+        })
+    }
+
     pub(crate) fn write<'a>(&'a self, out: &mut Writer<'a>) {
-        out.inserted(self.inserted);
+        out.inserted(self.inserted());
         self.kernel.write(out);
     }
 
     pub(crate) fn decode(frame: &mut Frame, hashing: Hashing, family: &Family) -> Result<Self, DecodeError> {
-        frame.header.must_probe_by(family.probing)?;
-        K::Hash::must_be_of(&frame.header, hashing)?;
+        if K::IS_FOREIGN {
+            family.must_be(frame.header.family)?;
+        } else {
+            frame.header.must_probe_by(family.probing)?;
+            K::Hash::must_be_of(&frame.header, hashing)?;
+        }
         let kernel = K::read(frame, hashing)?;
         let inserted = kernel.keys().or(frame.header.inserted);
         Ok(Self { kernel, hashing, inserted })
@@ -598,34 +683,45 @@ impl<K: Inserts> Shell<K> {
         outcomes: &mut Vec<Insertion>,
     ) -> Result<(), Full> {
         let hashing = self.hashing;
-        self.append_outcomes(keys, |keys, hashes| K::Hash::of_each(keys, &hashing, hashes), outcomes)
+        let hash = |keys: &[T], hashes: &mut [K::Hash]| K::Hash::of_each(keys, &hashing, hashes);
+        self.append_outcomes(keys.len(), outcomes, |kernel, outcomes| {
+            kernel.insert_each(keys, hash, |outcome| outcomes.push(outcome))
+        })
     }
 
     #[inline(always)]
-    fn append_outcomes<T>(
+    fn append_outcomes(
         &mut self,
-        keys: &[T],
-        hash: impl Fn(&[T], &mut [K::Hash]),
+        len: usize,
         outcomes: &mut Vec<Insertion>,
+        insert: impl FnOnce(&mut K, &mut Vec<Insertion>) -> Result<(), K::Error>,
     ) -> Result<(), Full> {
         let before = outcomes.len();
-        outcomes.reserve(keys.len());
-        let outcome = self.kernel.insert_each(keys, hash, |outcome| outcomes.push(outcome));
+        outcomes.reserve(len);
+        let outcome = insert(&mut self.kernel, outcomes);
         let done = (outcomes.len() - before) as u64;
         self.add_inserted(done);
         outcome.map_err(|full| Full { inserted: done, ..full.into() })
     }
 
     /// The loop behind the run-time face.
+    #[inline(never)]
     pub(crate) fn insert_batch(
         &mut self,
         digests: &[Digest],
         outcomes: &mut Vec<Insertion>,
     ) -> Result<(), Full> {
-        self.append_outcomes(digests, K::Hash::of_digests, outcomes)
+        self.append_outcomes(digests.len(), outcomes, |kernel, outcomes| {
+            kernel.insert_each(digests, K::Hash::of_digests, |outcome| outcomes.push(outcome))
+        })
     }
 
     pub(crate) fn insert_keys(&mut self, keys: &[&[u8]], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
+        if self.kernel.is_wide() {
+            return self.append_outcomes(keys.len(), outcomes, |kernel, outcomes| {
+                kernel.insert_bytes(keys, |outcome| outcomes.push(outcome))
+            });
+        }
         let (hashing, mut done) = (self.hashing, 0);
         for_each_chunk(keys, &hashing, |digests| {
             let inserted = self.insert_batch(digests, outcomes);
@@ -654,6 +750,7 @@ impl<K: Removes> Shell<K> {
         self.kernel.remove_keys(keys, &hashing, outcomes);
     }
 
+    #[inline(never)]
     pub(crate) fn remove_batch(&mut self, digests: &[Digest], outcomes: &mut Vec<Removal>) {
         outcomes.reserve(digests.len());
         self.kernel.remove_each(digests, K::Hash::of_digests, outcomes);
@@ -677,6 +774,7 @@ impl<K: Counts> Shell<K> {
         self.kernel.count_each(keys, |keys, hashes| K::Hash::of_each(keys, &hashing, hashes), counts);
     }
 
+    #[inline(never)]
     pub(crate) fn count_batch(&self, digests: &[Digest], counts: &mut Vec<u64>) {
         counts.reserve(digests.len());
         self.kernel.count_each(digests, K::Hash::of_digests, counts);
@@ -701,6 +799,7 @@ impl<K: Labels> Shell<K> {
         self.kernel.label_each(keys, hash, |label| labels.push(label.map(NonZeroU16::get)));
     }
 
+    #[inline(never)]
     pub(crate) fn label_batch(&self, digests: &[Digest], labels: &mut Vec<traits::Labels>) {
         labels.reserve(digests.len());
         self.kernel.label_each(digests, K::Hash::of_digests, |label| labels.push(labels_of(label)));
@@ -732,6 +831,7 @@ impl<K: Labels> Shell<K> {
         Ok(())
     }
 
+    #[inline(never)]
     pub(crate) fn insert_batch_into(
         &mut self,
         area: u16,
@@ -773,6 +873,7 @@ impl<K: Kernel> Shell<K> {
         other: &Self,
         combine: impl Fn(&mut K, &K) -> Result<(), Mismatch>,
     ) -> Result<(), Mismatch> {
+        self.must_follow_one_program(other)?;
         self.hashing.must_equal(&other.hashing)?;
         combine(&mut self.kernel, &other.kernel)?;
         self.inserted = None;
@@ -815,14 +916,14 @@ fn for_each_chunk<E>(
     }
 }
 
-/// Hashes keys a few at a time, for a kernel that prefetches nothing.
-fn for_each_batch<S: ?Sized, T, H: KeyHash>(
-    kernel: &mut S,
+/// Changes a kernel by the hashes of keys, a batch at a time, each of which is prefetched while the one before is worked on.
+fn for_each_batch<K: Kernel, T>(
+    kernel: &mut K,
     keys: &[T],
-    hash: impl Fn(&[T], &mut [H]),
-    act: impl FnMut(&mut S, &[H]),
+    hash: impl Fn(&[T], &mut [K::Hash]),
+    act: impl FnMut(&mut K, &[K::Hash]),
 ) {
-    pipeline(kernel, keys, hash, false, |_, _| {}, act);
+    pipeline(kernel, keys, hash, true, |kernel, hash| kernel.prefetch(hash), act);
 }
 
 impl From<Infallible> for Full {
@@ -930,6 +1031,7 @@ macro_rules! filter {
 
         impl $name {
             /// What its filters can do.
+            #[allow(dead_code, reason = "the family of another program's filter is one of ours, with a list of its own")]
             pub(crate) const CAN: $crate::family::Capabilities = {
                 #[allow(unused_mut, reason = "a family may have none")]
                 let mut can = $crate::family::Capabilities::NONE;
@@ -949,6 +1051,7 @@ macro_rules! filter {
             }
 
             /// Asks for many keys, several at a time in flight; appends one answer each.
+            #[inline(never)]
             pub fn contains_each<K: $crate::hash::Key>(&self, keys: &[K], hits: &mut ::alloc::vec::Vec<bool>) {
                 self.0.contains_each(keys, hits);
             }
@@ -968,7 +1071,7 @@ macro_rules! filter {
             /// How many keys went in, repeats included. `None` if that is not known, as after a merge.
             #[must_use]
             pub fn inserted(&self) -> Option<u64> {
-                self.0.inserted
+                self.0.inserted()
             }
 
             /// The share of its places that are taken.
@@ -1040,6 +1143,9 @@ macro_rules! filter {
             }
         }
 
+        $crate::shell::filter!(@run_time $name $family { $($can)* });
+    };
+    (@run_time $name:ident $family:ident { $($can:ident)* }) => {
         impl $crate::traits::Filter for $name {
             fn hashing(&self) -> $crate::hash::Hashing {
                 self.0.hashing
@@ -1049,6 +1155,10 @@ macro_rules! filter {
             fn contains_digest(&self, digest: $crate::hash::Digest) -> bool {
                 let kernel = &self.0.kernel;
                 $crate::shell::Kernel::contains(kernel, $crate::shell::KeyHash::of_digest(digest))
+            }
+
+            fn contains(&self, key: &[u8]) -> bool {
+                self.0.contains_bytes(key)
             }
 
             fn contains_batch(&self, digests: &[$crate::hash::Digest], hits: &mut ::alloc::vec::Vec<bool>) {
@@ -1069,6 +1179,14 @@ macro_rules! filter {
                 let family = $family.name;
                 $crate::shell::Kernel::unsupported(&self.0.kernel, operation)
                     .unwrap_or($crate::error::Error::Unsupported { family, operation })
+            }
+
+            fn program(&self) -> Option<&'static str> {
+                $crate::shell::Kernel::program(&self.0.kernel)
+            }
+
+            fn guesses_capacity(&self) -> bool {
+                $crate::shell::Kernel::guesses_capacity(&self.0.kernel)
             }
 
             fn report(&self) -> $crate::family::Report {
@@ -1132,8 +1250,10 @@ macro_rules! filter {
             Ok(self.0.insert_keys(keys, outcomes)?)
         }
 
+        /// Where a digest is not enough there are `insert_keys` alone.
         fn as_insert(&mut self) -> Option<&mut dyn $crate::traits::Insert> {
-            Some(self)
+            let is_wide = $crate::shell::Kernel::is_wide(&self.0.kernel);
+            (!is_wide).then_some(self as &mut dyn $crate::traits::Insert)
         }
     };
     (@face inserts_until_full) => { $crate::shell::filter!(@face inserts); };
@@ -1308,6 +1428,7 @@ macro_rules! filter {
             }
 
             /// Inserts many keys, several at a time in flight.
+            #[inline(never)]
             pub fn insert_all<K: $crate::hash::Key>(&mut self, keys: &[K]) {
                 self.0.insert_all(keys).expect("there is always room");
             }
@@ -1342,6 +1463,7 @@ macro_rules! filter {
             ///
             /// # Errors
             /// [`Full`](crate::Full) says how many are in before the one for which there was no room.
+            #[inline(never)]
             pub fn insert_all<K: $crate::hash::Key>(&mut self, keys: &[K]) -> Result<(), $crate::error::Full> {
                 self.0.insert_all(keys)
             }
@@ -1397,6 +1519,7 @@ macro_rules! filter {
 
             /// Removes many keys, several at a time in flight; appends one outcome each. What is said of `remove` and absent
             /// keys holds here.
+            #[inline(never)]
             pub fn remove_all<K: $crate::hash::Key>(
                 &mut self,
                 keys: &[K],
@@ -1453,6 +1576,7 @@ macro_rules! filter {
             }
 
             /// Asks how often many keys are in, several at a time in flight; appends one count each.
+            #[inline(never)]
             pub fn count_each<K: $crate::hash::Key>(&self, keys: &[K], counts: &mut ::alloc::vec::Vec<u64>) {
                 self.0.count_each(keys, counts);
             }
@@ -1483,6 +1607,7 @@ macro_rules! filter {
             }
 
             /// Looks up many keys, several at a time in flight; appends one answer each, as `label` gives it.
+            #[inline(never)]
             pub fn label_each<K: $crate::hash::Key>(
                 &self,
                 keys: &[K],
@@ -1508,6 +1633,7 @@ macro_rules! filter {
             ///
             /// # Errors
             /// [`Full`](crate::Full) if there is no such area; then nothing has changed.
+            #[inline(never)]
             pub fn insert_all<K: $crate::hash::Key>(
                 &mut self,
                 keys: &[K],
@@ -1590,12 +1716,15 @@ macro_rules! filter {
             }
         }
 
+        $crate::shell::filter!(@merge $name);
+    };
+    (@merge $name:ident) => {
         impl $crate::traits::Merge for $name {
             fn merge_from(
                 &mut self,
                 other: &dyn $crate::family::AnyFilter,
             ) -> Result<(), $crate::error::Mismatch> {
-                self.merge($crate::family::same_type(self, other)?)
+                self.0.merge(&$crate::family::same_type(self, other)?.0)
             }
         }
     };
@@ -1614,12 +1743,15 @@ macro_rules! filter {
             }
         }
 
+        $crate::shell::filter!(@intersect $name);
+    };
+    (@intersect $name:ident) => {
         impl $crate::traits::Intersect for $name {
             fn intersect_from(
                 &mut self,
                 other: &dyn $crate::family::AnyFilter,
             ) -> Result<(), $crate::error::Mismatch> {
-                self.intersect($crate::family::same_type(self, other)?)
+                self.0.intersect(&$crate::family::same_type(self, other)?.0)
             }
         }
     };
@@ -1647,4 +1779,33 @@ macro_rules! filter {
     (@methods $name:ident $family:ident, $other:ident, $(#[$more:meta])*) => {};
 }
 
+/// Declares a type that is met at run time only, as a filter of another program: a struct around the [`Shell`] of a kernel, with
+/// the run-time face and what the list says, in the words of [`filter!`].
+#[cfg(feature = "interop")]
+macro_rules! run_time_filter {
+    ($(#[$doc:meta])* $name:ident($kernel:ty) = $family:ident { $($can:ident),* $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub(super) struct $name(pub(super) $crate::shell::Shell<$kernel>);
+
+        impl $name {
+            pub(super) fn decode(
+                frame: &mut $crate::wire::Frame,
+                hashing: $crate::hash::Hashing,
+            ) -> Result<Self, $crate::error::DecodeError> {
+                $crate::shell::Shell::decode(frame, hashing, &$family).map(Self)
+            }
+        }
+
+        $crate::shell::filter!(@run_time $name $family { $($can)* });
+        $($crate::shell::run_time_filter!(@traits $name $can);)*
+    };
+    (@traits $name:ident inserts) => { $crate::shell::filter!(@insert $name); };
+    (@traits $name:ident merges) => { $crate::shell::filter!(@merge $name); };
+    (@traits $name:ident intersects) => { $crate::shell::filter!(@intersect $name); };
+    (@traits $name:ident folds) => {};
+}
+
 pub(crate) use filter;
+#[cfg(feature = "interop")]
+pub(crate) use run_time_filter;

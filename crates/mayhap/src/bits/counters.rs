@@ -304,6 +304,12 @@ impl CountersMut<'_> {
     /// If there is no such place.
     #[inline(always)]
     pub(crate) fn add(&mut self, index: u64, times: u64) -> u64 {
+        if self.overflow.is_none() {
+            // Decided once, and not for each step.
+            let before = read_cell(self.words, self.width, index);
+            self.put_fixed(index, before, before.saturating_add(times));
+            return before;
+        }
         let before = self.get(index);
         self.put(index, before, before.saturating_add(times));
         before
@@ -346,14 +352,20 @@ impl CountersMut<'_> {
     }
 
     #[inline(always)]
+    fn put_fixed(&mut self, index: u64, before: u64, after: u64) {
+        let max = Width::Fixed(self.width).max();
+        let after = after.min(max);
+        write_cell(self.words, self.width, index, after);
+        // Rare, so a branch.
+        if after == max && before < max {
+            *self.saturated += 1;
+        }
+    }
+
+    #[inline(always)]
     fn put(&mut self, index: u64, before: u64, after: u64) {
         match &mut self.overflow {
-            None => {
-                let max = Width::Fixed(self.width).max();
-                let after = after.min(max);
-                write_cell(self.words, self.width, index, after);
-                *self.saturated += u64::from(before < max && after == max);
-            }
+            None => self.put_fixed(index, before, after),
             Some(overflow) => {
                 write_cell(self.words, self.width, index, after.min(ESCAPE));
                 if before > ESCAPE || after > ESCAPE {

@@ -420,6 +420,18 @@ impl Inserts for Blocks {
         simd::insert_all(self.paths, words, whole, shape, keys, hash, |new| told(Insertion::new_if(new)));
         Ok(())
     }
+
+    #[inline(always)]
+    fn insert_all<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [u64]),
+        mut done: impl FnMut(u64),
+    ) -> Result<(), Infallible> {
+        self.insert_each(keys, hash, |_| {})?;
+        done(keys.len() as u64);
+        Ok(())
+    }
 }
 
 impl Merges for Blocks {

@@ -495,23 +495,24 @@ fn lower(counters: &mut CountersMut<'_>, digest: Digest, size: &CountingSize, em
 }
 
 /// Whether all counters of each key are above 0, in a slice of the number of keys; as [`read_ahead`].
-#[inline(always)]
+#[inline(never)]
 pub(super) fn contains_ahead<K>(
     paths: Paths,
     mut counters: CountersRef<'_>,
     (cells, probes): (u64, u32),
     keys: &[K],
     hash: impl Fn(&[K], &mut [Digest]),
-    mut hits: &mut [bool],
+    hits: &mut [bool],
 ) {
+    let mut answered = 0;
     let far = paths.is_far(8 * counters.words(), PREFETCH_FROM_BYTES);
     let ahead = |counters: &CountersRef<'_>, digest| {
         positions(digest, probes, cells).for_each(|place| counters.prefetch(place));
     };
     pipeline(&mut counters, keys, hash, far, ahead, |counters, digests| {
-        let hits = hits.split_off_mut(..digests.len()).expect("one answer per key");
-        for (hit, &digest) in hits.iter_mut().zip(digests) {
-            *hit = !positions(digest, probes, cells).any(|place| counters.is_zero(place));
+        for &digest in digests {
+            hits[answered] = !positions(digest, probes, cells).any(|place| counters.is_zero(place));
+            answered += 1;
         }
     });
 }

@@ -594,6 +594,19 @@ impl Inserts for Fingerprints {
         self.apply(changes);
         refused.map_or(Ok(()), |refused| Err(self.full(refused)))
     }
+
+    #[inline(always)]
+    fn insert_all<T>(
+        &mut self,
+        keys: &[T],
+        hash: impl Fn(&[T], &mut [u64]),
+        mut done: impl FnMut(u64),
+    ) -> Result<(), Full> {
+        let before = self.used;
+        let outcome = self.insert_each(keys, hash, |_| {});
+        done(self.used - before);
+        outcome
+    }
 }
 
 impl Removes for Fingerprints {

@@ -673,6 +673,11 @@ impl Kernel for Fingerprints {
         self.ask(keys, of_keys(*hashing), hits);
     }
 
+    #[inline(always)]
+    fn contains_digests(&self, digests: &[Digest], hits: &mut [bool]) {
+        self.ask(digests, of_digests, hits);
+    }
+
     fn plan(&self) -> Plan {
         let doublings = self.planned.max(self.placing.shape.made);
         let fpr = math::expanding_fpr(self.placing.shape.width, doublings, math::EXPANDING_LOAD);

@@ -18,7 +18,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::bloom::{ForeignBloom, Peer, Shape, as_foreign_bloom};
+use super::bloom::{ForeignBits, ForeignBloom, Peer, Shape, as_foreign_bloom};
 use super::{Format, Making};
 use crate::bits::{OutOfMemory, Words};
 use crate::error::{DecodeError, Knob, SpecError};
@@ -107,7 +107,7 @@ fn read(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     Ok(ForeignBloom::of(words, shape, Peer::Crate { seed }))
 }
 
-fn write(filter: &ForeignBloom) -> Option<Vec<u8>> {
+fn write(filter: &ForeignBits) -> Option<Vec<u8>> {
     let Peer::Crate { seed } = &filter.peer else { return None };
     // Whole bytes: so it was made, or read.
     let length = filter.shape.bits / 8;

@@ -19,7 +19,7 @@ use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 
-use super::bloom::{ForeignBloom, Peer, Shape, as_foreign_bloom};
+use super::bloom::{ForeignBits, ForeignBloom, Peer, Shape, as_foreign_bloom};
 use super::{Format, Making, Reading};
 use crate::bits::{Bytes, Words, words_for};
 use crate::error::{DecodeError, Knob, SpecError};
@@ -144,7 +144,7 @@ fn read(bytes: &Bytes) -> Result<ForeignBloom, DecodeError> {
     Ok(ForeignBloom::of(words, shape, Peer::Dcso { changes, flags, data }))
 }
 
-fn write(filter: &ForeignBloom) -> Option<Vec<u8>> {
+fn write(filter: &ForeignBits) -> Option<Vec<u8>> {
     let Peer::Dcso { changes, flags, data } = &filter.peer else { return None };
     let Shape { bits, probes, capacity, fpr_asked, .. } = filter.shape;
     let header = [*flags, capacity, fpr_asked.to_bits(), probes.into(), bits, *changes];

@@ -150,18 +150,7 @@ impl<R: Rule> AnyFilter for Frozen<R> {
     }
 
     fn can(&self) -> Capabilities {
-        Capabilities {
-            inserts: false,
-            removes: false,
-            counts: false,
-            labels: false,
-            merges: false,
-            intersects: false,
-            subtracts: false,
-            folds: false,
-            grows: false,
-            exact: false,
-        }
+        Capabilities::NONE
     }
 
     fn report(&self) -> Report {

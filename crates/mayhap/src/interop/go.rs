@@ -25,7 +25,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use serde::Deserialize;
 
 use super::MOST_PROBES;
-use super::bloom::{ForeignBloom, Peer, Shape, as_foreign_bloom};
+use super::bloom::{ForeignBits, ForeignBloom, Peer, Shape, as_foreign_bloom};
 use super::{Format, Making, Reading, big_endian};
 use crate::bits::{OutOfMemory, Words, words_for};
 use crate::error::{DecodeError, Knob, SpecError};
@@ -163,20 +163,20 @@ impl Parsed<'_> {
 }
 
 /// The bit set with its length.
-fn bit_set(filter: &ForeignBloom) -> Option<Vec<u8>> {
+fn bit_set(filter: &ForeignBits) -> Option<Vec<u8>> {
     let Peer::Go { length } = filter.peer else { return None };
     let mut bytes = Vec::from(length.to_be_bytes());
     big_endian::put_words(&mut bytes, &filter.words.as_slice()[..index(words_for(length))]);
     Some(bytes)
 }
 
-fn binary(filter: &ForeignBloom) -> Option<Vec<u8>> {
+fn binary(filter: &ForeignBits) -> Option<Vec<u8>> {
     let bits = bit_set(filter)?;
     let numbers = [filter.shape.bits, filter.shape.probes.into()].map(u64::to_be_bytes);
     Some([numbers.as_flattened(), &bits].concat())
 }
 
-fn json(filter: &ForeignBloom) -> Option<Vec<u8>> {
+fn json(filter: &ForeignBits) -> Option<Vec<u8>> {
     let bits = URL_SAFE.encode(bit_set(filter)?);
     let Shape { bits: modulus, probes, .. } = filter.shape;
     Some(format!("{{\"m\":{modulus},\"k\":{probes},\"b\":\"{bits}\"}}").into_bytes())
@@ -207,7 +207,7 @@ const GOB_TYPE: [u8; 11] = [0x0a, 0xff, 0x81, 0x05, 0x01, 0x02, 0xff, 0x84, 0x00
 /// The number of that type, and that a value of no struct follows.
 const GOB_VALUE: [u8; 3] = [0xff, 0x82, 0x00];
 
-fn gob(filter: &ForeignBloom) -> Option<Vec<u8>> {
+fn gob(filter: &ForeignBits) -> Option<Vec<u8>> {
     let payload = binary(filter)?;
     let length = gob_number(payload.len() as u64);
     let message = GOB_VALUE.len() + length.len() + payload.len();

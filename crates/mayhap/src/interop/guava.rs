@@ -17,7 +17,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::bloom::{ForeignBloom, Peer, Shape, as_foreign_bloom};
+use super::bloom::{ForeignBits, ForeignBloom, Peer, Shape, as_foreign_bloom};
 use super::{Format, Making, Reading, big_endian};
 use crate::error::{DecodeError, Knob, SpecError};
 use crate::family::AnyFilter;
@@ -136,7 +136,7 @@ fn read(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     Ok(ForeignBloom::of(words, shape, Peer::Guava))
 }
 
-fn write(filter: &ForeignBloom) -> Option<Vec<u8>> {
+fn write(filter: &ForeignBits) -> Option<Vec<u8>> {
     if filter.peer != Peer::Guava {
         return None;
     }

@@ -393,6 +393,11 @@ pub(crate) fn must_be_of(
     expected: Hashing,
 ) -> Result<(), DecodeError> {
     family.must_be(frame.header.family)?;
+    must_be_hashed(frame, hashing, expected)
+}
+
+/// Checks that the keys of a frame are hashed as they are by its rule.
+pub(crate) fn must_be_hashed(frame: &Frame, hashing: Hashing, expected: Hashing) -> Result<(), DecodeError> {
     if hashing == expected { Ok(()) } else { Err(bloom::unfit(frame)) }
 }
 
@@ -411,13 +416,13 @@ pub(crate) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyF
         | Probing::Spark1
         | Probing::Spark2
         | Probing::BloomfilterCrate
-        | Probing::Rbloom => bloom::decode(frame, hashing),
-        Probing::RedisBloom => redisbloom::decode(frame, hashing),
-        Probing::RedisBloomCuckoo => redisbloom_cuckoo::decode(frame, hashing),
+        | Probing::Rbloom => Ok(Box::new(bloom::ForeignBloom::decode(frame, hashing)?)),
+        Probing::RedisBloom => Ok(Box::new(redisbloom::RedisBloom::decode(frame, hashing)?)),
+        Probing::RedisBloomCuckoo => Ok(Box::new(redisbloom_cuckoo::RedisCuckoo::decode(frame, hashing)?)),
         Probing::Sbbf if frame.header.family == crate::filters::scalable::FAMILY.id => {
             row_groups::decode(frame, hashing)
         }
-        Probing::Sbbf => sbbf::decode(frame, hashing),
+        Probing::Sbbf => Ok(Box::new(sbbf::Sbbf::decode(frame, hashing)?)),
         Probing::Xor | Probing::FastFilterFuse => fastfilter::decode(frame, hashing),
         Probing::PybloomLive => pybloom_live::decode(frame, hashing),
         Probing::Pyprobables => pyprobables::decode(frame, hashing),

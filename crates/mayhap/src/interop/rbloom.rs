@@ -13,7 +13,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::bloom::{ForeignBloom, Peer, Shape, as_foreign_bloom};
+use super::bloom::{ForeignBits, ForeignBloom, Peer, Shape, as_foreign_bloom};
 use super::{Format, HashRule, Reading};
 use crate::bits::{OutOfMemory, Words, words_for};
 use crate::error::DecodeError;
@@ -54,7 +54,7 @@ fn read(bytes: &[u8], reading: &Reading) -> Result<ForeignBloom, DecodeError> {
     Ok(ForeignBloom::of(words, shape, Peer::Rbloom))
 }
 
-fn write(filter: &ForeignBloom) -> Option<Vec<u8>> {
+fn write(filter: &ForeignBits) -> Option<Vec<u8>> {
     if filter.peer != Peer::Rbloom {
         return None;
     }

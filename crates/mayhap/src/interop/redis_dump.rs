@@ -35,7 +35,6 @@ use alloc::vec::Vec;
 
 use crate::bits::{OutOfMemory, Words};
 use crate::error::DecodeError;
-use crate::family::Family;
 use crate::narrow::index;
 use crate::wire::{Fields, Frame, Writer};
 
@@ -101,13 +100,17 @@ pub trait Dump: Sized {
 
     /// All chunks, the header first.
     fn chunks(&self) -> impl Iterator<Item = Chunk<'_>> {
-        let header = Chunk { iterator: 1, bytes: self.header().into() };
-        let pieces = self.arrays().flat_map(|array| array.chunks(PIECE)).scan(1, |iterator, piece| {
-            *iterator += piece.len() as i64;
-            Some(Chunk { iterator: *iterator, bytes: piece.into() })
-        });
-        core::iter::once(header).chain(pieces)
+        chunks_of(self.header(), self.arrays())
     }
+}
+
+fn chunks_of<'a>(header: Vec<u8>, arrays: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = Chunk<'a>> {
+    let header = Chunk { iterator: 1, bytes: header.into() };
+    let pieces = arrays.flat_map(|array| array.chunks(PIECE)).scan(1, |iterator, piece| {
+        *iterator += piece.len() as i64;
+        Some(Chunk { iterator: *iterator, bytes: piece.into() })
+    });
+    core::iter::once(header).chain(pieces)
 }
 
 /// A filter whose chunks are on their way.
@@ -299,8 +302,8 @@ pub(super) fn read<F: Dump>(file: &[u8]) -> Result<F, DecodeError> {
 }
 
 /// A file of all chunks, in pieces that are not copied.
-fn file_pieces<F: Dump>(filter: &F) -> impl Iterator<Item = Cow<'_, [u8]>> {
-    filter.chunks().flat_map(|Chunk { iterator, bytes }| {
+fn file_pieces<'a>(chunks: impl Iterator<Item = Chunk<'a>>) -> impl Iterator<Item = Cow<'a, [u8]>> {
+    chunks.flat_map(|Chunk { iterator, bytes }| {
         let mut before = Vec::with_capacity(BEFORE);
         before.extend(iterator.to_le_bytes());
         before.extend((bytes.len() as u64).to_le_bytes());
@@ -310,21 +313,20 @@ fn file_pieces<F: Dump>(filter: &F) -> impl Iterator<Item = Cow<'_, [u8]>> {
 
 /// The file of a filter.
 pub(super) fn write<F: Dump>(filter: &F) -> Vec<u8> {
-    file_pieces(filter).fold(Vec::new(), |mut file, piece| {
+    file_pieces(filter.chunks()).fold(Vec::new(), |mut file, piece| {
         file.extend_from_slice(&piece);
         file
     })
 }
 
 /// In our own file the payload is the dump, which says all that there is to say.
-pub(super) fn encode<'a, F: Dump>(filter: &'a F, out: &mut Writer<'a>) {
-    file_pieces(filter).for_each(|piece| out.bytes(piece));
+pub(super) fn encode<'a>(header: Vec<u8>, arrays: impl Iterator<Item = &'a [u8]>, out: &mut Writer<'a>) {
+    file_pieces(chunks_of(header, arrays)).for_each(|piece| out.bytes(piece));
 }
 
 /// The filter of a file of ours.
-pub(super) fn decode<F: Dump>(frame: &Frame, family: &Family) -> Result<F, DecodeError> {
-    let header = &frame.header;
-    family.must_be(header.family)?;
-    Fields::new(&header.params).end("parameters", header.params.len())?;
+pub(super) fn decode<F: Dump>(frame: &Frame) -> Result<F, DecodeError> {
+    let params = &frame.header.params;
+    Fields::new(params).end("parameters", params.len())?;
     read(frame.payload.as_slice())
 }

@@ -28,21 +28,21 @@ use core::any::Any;
 use super::Format;
 use super::MOST_PROBES;
 use super::Making;
-use super::bloom;
 use super::redis_dump::{self, Array, Dump};
-use crate::batch::BATCH;
 use crate::bits::OutOfMemory;
 use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{self, AnyFilter, Capabilities, Details, Family, Guarantee, LayerReport, Report};
+use crate::family::{Capabilities, Details, LayerReport};
 use crate::filters::scalable::{FAMILY, GROWTH, MAX_GROWTH};
 use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math;
 use crate::narrow::{index, low_u8, small, small_len, whole};
 use crate::probing::Probing;
 use crate::probing::foreign::ForeignPositions;
+use crate::rates::Rate;
 use crate::raw::simd::prefetch;
-use crate::spec::{MAX_BITS, MAX_CAPACITY};
-use crate::traits::{Filter, Insert, Insertion, Merge};
+use crate::shell::{Inserts, Kernel, Merges, Shell, filter};
+use crate::spec::{MAX_BITS, MAX_CAPACITY, Plan};
+use crate::traits::Insertion;
 use crate::wire::{Fields, Frame, Writer};
 
 /// The format `redisbloom`.
@@ -95,9 +95,22 @@ pub enum Growth {
     },
 }
 
-/// A Bloom filter as RedisBloom's.
+filter! {
+    /// A Bloom filter as RedisBloom's.
+    ///
+    /// Its number of inserted keys is that of the inserts which changed something.
+    RedisBloom(Links) = FAMILY {
+        /// It grows if it has to. A key that is perhaps in already is not inserted again.
+        inserts_until_full,
+        ///
+        /// That is refused, too, if the keys of two links do not fit one.
+        merges,
+    }
+}
+
+/// A chain of Bloom filters.
 #[derive(Clone, Debug)]
-pub struct RedisBloom {
+pub(crate) struct Links {
     options: u32,
     growth: u32,
     /// Oldest first. There is always one.
@@ -275,56 +288,36 @@ impl RedisBloom {
         if shape.bytes > MAX_BITS / 8 {
             return Err(SpecError::TooLarge { bits: shape.bytes * 8, limit: MAX_BITS });
         }
-        Ok(Self { options, growth, links: Vec::from([Link::empty(shape)?]) })
+        Ok(Self::of(Links { options, growth, links: Vec::from([Link::empty(shape)?]) }))
     }
 
-    /// Inserts a key, and grows if it has to. A key that is perhaps in already is not inserted again.
-    ///
-    /// # Errors
-    /// [`Full`] if it must grow and may not, or there is no memory for it; then nothing has changed.
-    pub fn insert(&mut self, key: &[u8]) -> Result<Insertion, Full> {
-        self.insert_digest(self.hashing().digest(key))
-    }
-
-    /// Whether a key is perhaps in. `false` is certain.
-    #[must_use]
-    pub fn contains(&self, key: &[u8]) -> bool {
-        self.contains_digest(self.hashing().digest(key))
-    }
-
-    /// How keys are hashed.
-    #[must_use]
-    pub fn hashing(&self) -> Hashing {
-        let wide = self.options & FORCE_64 != 0;
-        Hashing::Foreign(if wide { ForeignHash::Murmur64aTwice } else { ForeignHash::Murmur2Twice })
-    }
-
-    /// How many keys its links are made for, all together.
-    #[must_use]
-    pub fn capacity(&self) -> u64 {
-        self.shapes().map(|shape| shape.capacity).fold(0, u64::saturating_add)
-    }
-
-    /// How many inserts changed something.
-    #[must_use]
-    pub fn inserted(&self) -> u64 {
-        self.shapes().map(|shape| shape.keys).sum()
+    fn of(kernel: Links) -> Self {
+        Self(Shell { hashing: kernel.hashing(), inserted: kernel.counted(), kernel })
     }
 
     /// What becomes of it when it is full.
     #[must_use]
     pub fn growth(&self) -> Growth {
-        if self.options & NO_SCALING == 0 {
-            Growth::Times(self.growth)
-        } else {
-            Growth::Never { told: self.growth }
-        }
+        let Links { options, growth, .. } = self.0.kernel;
+        if options & NO_SCALING == 0 { Growth::Times(growth) } else { Growth::Never { told: growth } }
     }
 
     /// Its links, oldest first.
     #[must_use]
     pub fn layers(&self) -> Vec<LayerReport> {
-        self.links.iter().map(Link::report).collect()
+        self.0.kernel.links.iter().map(Link::report).collect()
+    }
+}
+
+impl Links {
+    fn hashing(&self) -> Hashing {
+        let wide = self.options & FORCE_64 != 0;
+        Hashing::Foreign(if wide { ForeignHash::Murmur64aTwice } else { ForeignHash::Murmur2Twice })
+    }
+
+    /// How many keys its links are made for, all together.
+    fn capacity(&self) -> u64 {
+        self.shapes().map(|shape| shape.capacity).fold(0, u64::saturating_add)
     }
 
     fn shapes(&self) -> impl Iterator<Item = &Shape> {
@@ -368,39 +361,19 @@ impl RedisBloom {
         Link::empty(shape).or_else(|OutOfMemory { bytes }| full(Limit::Memory { bytes }))
     }
 
-    /// Union: afterwards this filter holds every key of both.
-    ///
-    /// # Errors
-    /// [`Mismatch`] names the first difference; or the keys of two links do not fit one, or there is no memory. Then nothing
-    /// has changed.
-    pub fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.hashing().must_equal(&other.hashing())?;
-        if (self.options, self.growth) != (other.options, other.growth) {
-            return Err(Mismatch::PeerField { field: "ways to grow" });
-        }
-        for (ours, theirs) in self.shapes().zip(other.shapes()) {
-            must_agree(ours, theirs, |shape| {
-                [
-                    (Parameter::Bits, shape.modulus().into()),
-                    (Parameter::Bytes, shape.bytes.into()),
-                    (Parameter::Probes, shape.probes.into()),
-                ]
-            })?;
-            if ours.keys + theirs.keys > ours.capacity {
-                let limit = Limit::Keys { capacity: ours.capacity };
-                return Err(Mismatch::Full(Full { limit, inserted: 0 }));
-            }
-        }
-        let more = other.links.iter().skip(self.links.len()).map(Link::copied);
-        let more: Vec<Link> =
-            more.collect::<Result<_, _>>().map_err(|OutOfMemory { bytes }| Mismatch::Memory { bytes })?;
-        for (ours, theirs) in self.links.iter_mut().zip(&other.links) {
-            let bytes = ours.bits.as_mut_slice().iter_mut().zip(theirs.bits.as_slice());
-            bytes.for_each(|(ours, theirs)| *ours |= theirs);
-            ours.shape.keys += theirs.shape.keys;
-        }
-        self.links.extend(more);
-        Ok(())
+    fn header(&self) -> Vec<u8> {
+        let mut header = Vec::with_capacity(HEADER + self.links.len() * LINK);
+        let keys: u64 = self.shapes().map(|shape| shape.keys).sum();
+        header.extend(keys.to_le_bytes());
+        header.extend(small_len(self.links.len()).to_le_bytes());
+        header.extend(self.options.to_le_bytes());
+        header.extend(self.growth.to_le_bytes());
+        self.shapes().for_each(|shape| shape.write(&mut header));
+        header
+    }
+
+    fn arrays(&self) -> impl Iterator<Item = &[u8]> {
+        self.links.iter().map(|link| link.bits.as_slice())
     }
 }
 
@@ -446,55 +419,120 @@ impl Dump for RedisBloom {
         let Header { options, growth, shapes } = Header::parse(header)?;
         let links = shapes.into_iter().map(Link::empty).collect::<Result<_, _>>();
         let links = links.map_err(|OutOfMemory { bytes }| DecodeError::Memory { bytes })?;
-        Ok(Self { options, growth, links })
+        Ok(Self::of(Links { options, growth, links }))
     }
 
     fn header(&self) -> Vec<u8> {
-        let mut header = Vec::with_capacity(HEADER + self.links.len() * LINK);
-        header.extend(self.inserted().to_le_bytes());
-        header.extend(small_len(self.links.len()).to_le_bytes());
-        header.extend(self.options.to_le_bytes());
-        header.extend(self.growth.to_le_bytes());
-        self.shapes().for_each(|shape| shape.write(&mut header));
-        header
+        self.0.kernel.header()
     }
 
     fn arrays(&self) -> impl Iterator<Item = &[u8]> {
-        self.links.iter().map(|link| link.bits.as_slice())
+        self.0.kernel.arrays()
     }
 
     fn array_mut(&mut self, index: usize) -> &mut [u8] {
-        self.links[index].bits.as_mut_slice()
+        self.0.kernel.links[index].bits.as_mut_slice()
     }
 }
 
-impl Filter for RedisBloom {
-    fn hashing(&self) -> Hashing {
-        self.hashing()
-    }
+impl Kernel for Links {
+    type Hash = Digest;
+
+    const IS_FOREIGN: bool = true;
 
     #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
+    fn contains(&self, digest: Digest) -> bool {
         self.links.iter().rev().any(|link| link.contains(digest, self.options))
     }
 
-    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        let newest = self.newest();
-        let bits = newest.bits.as_slice();
-        for digests in digests.chunks(BATCH) {
-            for &digest in digests {
-                // The newest link is the largest. Half of its bits are set at most: an absent key hardly gets further.
-                let positions = newest.shape.positions(digest, self.options).take(2);
-                positions.for_each(|position| prefetch(bits, index(position / 8)));
-            }
-            hits.extend(digests.iter().map(|&digest| self.contains_digest(digest)));
+    /// The newest link is the largest. Half of its bits are set at most: an absent key hardly gets further.
+    fn prefetch(&self, digest: Digest) {
+        let Link { bits, shape } = self.newest();
+        let positions = shape.positions(digest, self.options).take(2);
+        positions.for_each(|position| prefetch(bits.as_slice(), index(position / 8)));
+    }
+
+    fn plan(&self) -> Plan {
+        let first = &self.links[0].shape;
+        let asked = if self.options & NO_SCALING == 0 { first.fpr / TIGHTENING } else { first.fpr };
+        let full = |shape: &Shape| math::bloom_fpr(shape.modulus(), shape.capacity as f64, shape.probes);
+        Plan {
+            capacity: self.capacity(),
+            fpr_asked: asked.min(1.0),
+            fpr: math::compounded_fpr(self.shapes().map(full)),
+            bits: self.shapes().map(|shape| shape.bytes * 8).sum(),
+            probes: if let [only] = &*self.links { Some(only.shape.probes) } else { None },
         }
+    }
+
+    fn fill(&self) -> f64 {
+        let ones: u64 = self.links.iter().map(Link::ones).sum();
+        ones as f64 / self.plan().bits as f64
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::computed(math::compounded_fpr(self.links.iter().map(|link| link.report().fpr_now)))
+    }
+
+    fn estimated_len(&self) -> f64 {
+        let of_link = |link: &Link| math::estimated_len(link.shape.modulus(), link.ones(), link.shape.probes);
+        self.links.iter().map(of_link).sum()
+    }
+
+    fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+        if (self.options, self.growth) != (other.options, other.growth) {
+            return Err(Mismatch::PeerField { field: "ways to grow" });
+        }
+        self.shapes().zip(other.shapes()).try_for_each(|(ours, theirs)| {
+            must_agree(ours, theirs, |shape| {
+                [
+                    (Parameter::Bits, shape.modulus().into()),
+                    (Parameter::Bytes, shape.bytes.into()),
+                    (Parameter::Probes, shape.probes.into()),
+                ]
+            })
+        })
+    }
+
+    fn holds_the_same(&self, other: &Self) -> bool {
+        self.shapes().eq(other.shapes()) && self.arrays().eq(other.arrays())
+    }
+
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        out.probing(Probing::RedisBloom);
+        out.ones(self.links.iter().map(Link::ones).sum());
+        redis_dump::encode(self.header(), self.arrays(), out);
+    }
+
+    fn read(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+        let RedisBloom(Shell { kernel, hashing: expected, .. }) = redis_dump::decode(frame)?;
+        super::must_be_hashed(frame, hashing, expected)?;
+        Ok(kernel)
+    }
+
+    fn can(&self) -> Option<Capabilities> {
+        let grows = self.options & (NO_SCALING | CAPACITY_IS_BITS) == 0 && self.growth != 0;
+        Some(Capabilities { grows, ..FAMILY.can })
+    }
+
+    fn counted(&self) -> Option<u64> {
+        Some(self.shapes().map(|shape| shape.keys).sum())
+    }
+
+    fn program(&self) -> Option<&'static str> {
+        Some(FORMAT.name)
+    }
+
+    fn details(&self) -> Details<'_> {
+        Details { layers: self.links.iter().map(Link::report).collect(), ..Details::default() }
     }
 }
 
-impl Insert for RedisBloom {
-    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        if self.contains_digest(digest) {
+impl Inserts for Links {
+    type Error = Full;
+
+    fn insert(&mut self, digest: Digest) -> Result<Insertion, Full> {
+        if self.contains(digest) {
             return Ok(Insertion::Perhaps);
         }
         let options = self.options;
@@ -503,74 +541,24 @@ impl Insert for RedisBloom {
     }
 }
 
-impl Merge for RedisBloom {
-    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        self.merge(family::same_type(self, other)?)
-    }
-}
-
-impl AnyFilter for RedisBloom {
-    fn family(&self) -> &'static Family {
-        &FAMILY
-    }
-
-    fn program(&self) -> Option<&'static str> {
-        Some(FORMAT.name)
-    }
-
-    fn can(&self) -> Capabilities {
-        let grows = self.options & (NO_SCALING | CAPACITY_IS_BITS) == 0 && self.growth != 0;
-        Capabilities { grows, ..FAMILY.can }
-    }
-
-    fn report(&self) -> Report {
-        let (mut bits, mut ones, mut estimated_len) = (0, 0, 0.0);
-        for link in &self.links {
-            bits += link.shape.bytes * 8;
-            ones += link.ones();
-            estimated_len += math::estimated_len(link.shape.modulus(), link.ones(), link.shape.probes);
+impl Merges for Links {
+    fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.must_match(other)?;
+        for (ours, theirs) in self.shapes().zip(other.shapes()) {
+            if ours.keys + theirs.keys > ours.capacity {
+                let limit = Limit::Keys { capacity: ours.capacity };
+                return Err(Mismatch::Full(Full { limit, inserted: 0 }));
+            }
         }
-        let first = &self.links[0].shape;
-        let asked = if self.options & NO_SCALING == 0 { first.fpr / TIGHTENING } else { first.fpr };
-        let full = |shape: &Shape| math::bloom_fpr(shape.modulus(), shape.capacity as f64, shape.probes);
-        Report {
-            capacity: self.capacity(),
-            inserted: Some(self.inserted()),
-            estimated_len: estimated_len.is_finite().then_some(estimated_len),
-            bits,
-            probes: if let [only] = &*self.links { Some(only.shape.probes) } else { None },
-            fill: ones as f64 / bits as f64,
-            fpr_asked: asked.min(1.0),
-            fpr_now: math::compounded_fpr(self.links.iter().map(|link| link.report().fpr_now)),
-            fpr_interval: None,
-            fpr_at_capacity: math::compounded_fpr(self.shapes().map(full)),
-            guarantee: Guarantee::NoFalseNegatives,
+        let more = other.links.iter().skip(self.links.len()).map(Link::copied);
+        let more: Vec<Link> =
+            more.collect::<Result<_, _>>().map_err(|OutOfMemory { bytes }| Mismatch::Memory { bytes })?;
+        for (ours, theirs) in self.links.iter_mut().zip(&other.links) {
+            let bytes = ours.bits.as_mut_slice().iter_mut().zip(theirs.bits.as_slice());
+            bytes.for_each(|(ours, theirs)| *ours |= theirs);
+            ours.shape.keys += theirs.shape.keys;
         }
+        self.links.extend(more);
+        Ok(())
     }
-
-    fn details(&self) -> Details<'_> {
-        Details { layers: self.layers(), ..Details::default() }
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        out.probing(Probing::RedisBloom);
-        out.counts(Some(self.inserted()), self.links.iter().map(Link::ones).sum());
-        redis_dump::encode(self, out);
-    }
-
-    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
-        Some(self)
-    }
-    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
-        Some(self)
-    }
-}
-
-/// The filter of a file of ours.
-pub(super) fn decode(frame: &Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
-    let filter: RedisBloom = redis_dump::decode(frame, &FAMILY)?;
-    if filter.hashing() != hashing {
-        return Err(bloom::unfit(frame));
-    }
-    Ok(Box::new(filter))
 }

@@ -33,20 +33,20 @@ use core::ops::Range;
 
 use super::Format;
 use super::Making;
-use super::bloom;
 use super::redis_dump::{self, Array, Dump};
-use crate::batch::BATCH;
 use crate::bits::OutOfMemory;
-use crate::error::{DecodeError, Full, Knob, Limit, SpecError};
-use crate::family::{AnyFilter, Capabilities, Details, Family, Guarantee, LayerReport, Report, Slots};
+use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{Capabilities, Details, Guarantee, LayerReport, Slots};
 use crate::filters::cuckoo::FAMILY;
-use crate::hash::{Digest, ForeignHash, Hashing};
+use crate::hash::{ForeignHash, Hashing};
 use crate::math;
 use crate::narrow::{index, low_u16};
 use crate::probing::Probing;
+use crate::rates::Rate;
 use crate::raw::simd::prefetch;
-use crate::spec::{CAPACITY, KnobRange, MAX_BITS};
-use crate::traits::{Count, Filter, Insert, Insertion, Removal, Remove};
+use crate::shell::{Counts, Inserts, Kernel, Removes, Shell, filter};
+use crate::spec::{CAPACITY, KnobRange, MAX_BITS, Plan};
+use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The format `redisbloom-cuckoo`.
@@ -82,9 +82,22 @@ const FINGERPRINT: u32 = 8;
 /// The share of the keys that are in; when more have been removed since, tables are compacted.
 const REMOVED: f64 = 0.10;
 
-/// A cuckoo filter as RedisBloom's.
+filter! {
+    /// A cuckoo filter as RedisBloom's.
+    ///
+    /// Its number of inserted keys is its own count: those that were inserted, without those that were removed.
+    RedisCuckoo(Tables) = FAMILY {
+        /// One that is in already takes another slot.
+        inserts_until_full,
+        removes,
+        /// So many slots have its fingerprint, among those that may be of the key.
+        counts,
+    }
+}
+
+/// Its tables of fingerprints.
 #[derive(Clone, Debug)]
-pub struct RedisCuckoo {
+pub(crate) struct Tables {
     keys: u64,
     /// Since the tables were last compacted.
     removed: u64,
@@ -105,9 +118,9 @@ struct Place {
 }
 
 impl Place {
-    fn of(digest: Digest) -> Self {
-        let fingerprint = (digest.a % 255) as u8 + 1;
-        Self::around(digest.a, fingerprint)
+    fn of(hash: u64) -> Self {
+        let fingerprint = (hash % 255) as u8 + 1;
+        Self::around(hash, fingerprint)
     }
 
     /// Of a fingerprint that is in a bucket.
@@ -164,59 +177,38 @@ impl RedisCuckoo {
             return Err(SpecError::TooLarge { bits: slots * u64::from(FINGERPRINT), limit: MAX_BITS });
         }
         let tables = Vec::from([Array::zeroed(slots)?]);
-        Ok(Self { keys: 0, removed: 0, bucket, moves: max_iterations.get(), growth, tables })
+        Ok(Self::of(Tables { keys: 0, removed: 0, bucket, moves: max_iterations.get(), growth, tables }))
     }
 
-    /// Inserts a key. One that is in already takes another slot.
-    ///
-    /// # Errors
-    /// [`Full`] if there is no room for it and it does not grow, or there is no memory for that; then nothing has changed.
-    pub fn insert(&mut self, key: &[u8]) -> Result<Insertion, Full> {
-        self.insert_digest(self.hashing().digest(key))
-    }
-
-    /// Whether a key is perhaps in. `false` is certain, as long as only keys that were in have been removed.
-    #[must_use]
-    pub fn contains(&self, key: &[u8]) -> bool {
-        self.contains_digest(self.hashing().digest(key))
-    }
-
-    /// Removes one copy of a key.
-    pub fn remove(&mut self, key: &[u8]) -> Removal {
-        self.remove_digest(self.hashing().digest(key))
-    }
-
-    /// How many slots have its fingerprint, among those that may be of the key.
-    #[must_use]
-    pub fn count(&self, key: &[u8]) -> u64 {
-        self.count_digest(self.hashing().digest(key))
-    }
-
-    /// How keys are hashed.
-    #[must_use]
-    pub fn hashing(&self) -> Hashing {
-        Hashing::Foreign(ForeignHash::Murmur64a)
-    }
-
-    /// How many keys are in by its own count: those that were inserted, without those that were removed.
-    #[must_use]
-    pub fn inserted(&self) -> u64 {
-        self.keys
+    fn of(kernel: Tables) -> Self {
+        let hashing = Hashing::Foreign(ForeignHash::Murmur64a);
+        Self(Shell { hashing, inserted: kernel.counted(), kernel })
     }
 
     /// How many were removed since the tables were last compacted.
     #[must_use]
     pub fn removed(&self) -> u64 {
-        self.removed
+        self.0.kernel.removed
     }
 
     /// Its tables, oldest first. A key is compared with the slots of two buckets in each.
     #[must_use]
     pub fn layers(&self) -> Vec<LayerReport> {
+        self.0.kernel.layers()
+    }
+
+    /// Moves the fingerprints of the newest tables to older ones, and drops tables that are empty then.
+    pub fn compact(&mut self) {
+        self.0.kernel.compact();
+    }
+}
+
+impl Tables {
+    fn layers(&self) -> Vec<LayerReport> {
         let layer = |table: &Array| {
             let (capacity, keys) = (table.as_slice().len() as u64, used(table));
             let fill = keys as f64 / capacity as f64;
-            let fpr_now = self.rate(fill);
+            let fpr_now = self.rate_at(fill);
             let probes = 2 * u32::from(self.bucket);
             LayerReport { capacity, keys, bits: capacity * u64::from(FINGERPRINT), probes, fill, fpr_now }
         };
@@ -224,7 +216,7 @@ impl RedisCuckoo {
     }
 
     /// The rate of one table.
-    fn rate(&self, load: f64) -> f64 {
+    fn rate_at(&self, load: f64) -> f64 {
         math::cuckoo_fpr_with_slots(FINGERPRINT, self.bucket.into(), load)
     }
 
@@ -285,8 +277,7 @@ impl RedisCuckoo {
         Array::zeroed(bytes).or_else(|OutOfMemory { bytes }| full(Limit::Memory { bytes }))
     }
 
-    /// Moves the fingerprints of the newest tables to older ones, and drops tables that are empty then.
-    pub fn compact(&mut self) {
+    fn compact(&mut self) {
         while let Some((newest, older)) = self.tables.split_last_mut()
             && !older.is_empty()
         {
@@ -308,6 +299,18 @@ impl RedisCuckoo {
             self.tables.pop();
         }
         self.removed = 0;
+    }
+
+    fn header(&self) -> Vec<u8> {
+        let buckets = self.tables[0].as_slice().len() as u64 / u64::from(self.bucket);
+        let numbers = [self.keys, buckets, self.removed, self.tables.len() as u64];
+        let mut header: Vec<u8> = numbers.into_iter().flat_map(u64::to_le_bytes).collect();
+        header.extend([self.bucket, self.moves, self.growth].into_iter().flat_map(u16::to_le_bytes));
+        header
+    }
+
+    fn arrays(&self) -> impl Iterator<Item = &[u8]> {
+        self.tables.iter().map(Array::as_slice)
     }
 }
 
@@ -386,55 +389,113 @@ impl Dump for RedisCuckoo {
         let Header { keys, removed, bucket, moves, growth, .. } = Header::parse(header)?;
         let tables = lengths.into_iter().map(Array::zeroed).collect::<Result<_, _>>();
         let tables = tables.map_err(|OutOfMemory { bytes }| DecodeError::Memory { bytes })?;
-        Ok(Self { keys, removed, bucket, moves, growth, tables })
+        Ok(Self::of(Tables { keys, removed, bucket, moves, growth, tables }))
     }
 
     fn header(&self) -> Vec<u8> {
-        let buckets = self.tables[0].as_slice().len() as u64 / u64::from(self.bucket);
-        let numbers = [self.keys, buckets, self.removed, self.tables.len() as u64];
-        let mut header: Vec<u8> = numbers.into_iter().flat_map(u64::to_le_bytes).collect();
-        header.extend([self.bucket, self.moves, self.growth].into_iter().flat_map(u16::to_le_bytes));
-        header
+        self.0.kernel.header()
     }
 
     fn arrays(&self) -> impl Iterator<Item = &[u8]> {
-        self.tables.iter().map(Array::as_slice)
+        self.0.kernel.arrays()
     }
 
     fn array_mut(&mut self, index: usize) -> &mut [u8] {
-        self.tables[index].as_mut_slice()
+        self.0.kernel.tables[index].as_mut_slice()
     }
 }
 
-impl Filter for RedisCuckoo {
-    fn hashing(&self) -> Hashing {
-        self.hashing()
-    }
+impl Kernel for Tables {
+    type Hash = u64;
+
+    const GUARANTEE: Guarantee = Guarantee::NoFalseNegativesIfDeletesValid;
+
+    const IS_FOREIGN: bool = true;
 
     #[inline]
-    fn contains_digest(&self, digest: Digest) -> bool {
-        let place = Place::of(digest);
+    fn contains(&self, hash: u64) -> bool {
+        let place = Place::of(hash);
         let has = |table: &Array| find(table.as_slice(), self.bucket, place, place.fingerprint).is_some();
         self.tables.iter().any(has)
     }
 
-    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        let newest = self.newest().as_slice();
-        for digests in digests.chunks(BATCH) {
-            for place in digests.iter().map(|&digest| Place::of(digest)) {
-                for number in [place.first, place.second] {
-                    prefetch(newest, slots_of(newest, self.bucket, number).start);
-                }
-            }
-            hits.extend(digests.iter().map(|&digest| self.contains_digest(digest)));
+    /// Both buckets in the newest table, which is the largest.
+    fn prefetch(&self, hash: u64) {
+        let (newest, Place { first, second, .. }) = (self.newest().as_slice(), Place::of(hash));
+        for number in [first, second] {
+            prefetch(newest, slots_of(newest, self.bucket, number).start);
         }
+    }
+
+    fn plan(&self) -> Plan {
+        let (capacity, full) = (self.capacity(), self.rate_at(1.0));
+        let fpr = math::compounded_fpr(self.tables.iter().map(|_| full));
+        Plan { capacity, fpr_asked: full, fpr, bits: capacity * u64::from(FINGERPRINT), probes: None }
+    }
+
+    fn fill(&self) -> f64 {
+        self.used() as f64 / self.capacity() as f64
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::computed(math::compounded_fpr(self.layers().iter().map(|layer| layer.fpr_now)))
+    }
+
+    fn estimated_len(&self) -> f64 {
+        self.used() as f64
+    }
+
+    fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+        must_agree(self, other, |filter| {
+            let slots = filter.capacity();
+            [
+                (Parameter::Slots, slots.into()),
+                (Parameter::Buckets, (slots / u64::from(filter.bucket)).into()),
+            ]
+        })
+    }
+
+    fn holds_the_same(&self, other: &Self) -> bool {
+        self.arrays().eq(other.arrays())
+    }
+
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        out.probing(Probing::RedisBloomCuckoo);
+        out.ones(self.used());
+        redis_dump::encode(self.header(), self.arrays(), out);
+    }
+
+    fn read(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+        let RedisCuckoo(Shell { kernel, hashing: expected, .. }) = redis_dump::decode(frame)?;
+        super::must_be_hashed(frame, hashing, expected)?;
+        Ok(kernel)
+    }
+
+    /// It takes more and more keys, but does not keep its rate: it does not grow as others do.
+    fn can(&self) -> Option<Capabilities> {
+        Some(Capabilities { merges: false, ..FAMILY.can })
+    }
+
+    fn counted(&self) -> Option<u64> {
+        Some(self.keys)
+    }
+
+    fn program(&self) -> Option<&'static str> {
+        Some(FORMAT.name)
+    }
+
+    fn details(&self) -> Details<'_> {
+        let slots = Slots { slots: self.capacity(), used: self.used(), evictions: None };
+        Details { layers: self.layers(), slots: Some(slots), ..Details::default() }
     }
 }
 
-impl Insert for RedisCuckoo {
-    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        let known = self.contains_digest(digest);
-        let place = Place::of(digest);
+impl Inserts for Tables {
+    type Error = Full;
+
+    fn insert(&mut self, hash: u64) -> Result<Insertion, Full> {
+        let known = self.contains(hash);
+        let place = Place::of(hash);
         if !self.put(place) && !self.put_by_moves(place) {
             let mut table = self.next_table()?;
             put_in(&mut table, self.bucket, place);
@@ -445,9 +506,9 @@ impl Insert for RedisCuckoo {
     }
 }
 
-impl Remove for RedisCuckoo {
-    fn remove_digest(&mut self, digest: Digest) -> Removal {
-        let (bucket, place) = (self.bucket, Place::of(digest));
+impl Removes for Tables {
+    fn remove(&mut self, hash: u64) -> Removal {
+        let (bucket, place) = (self.bucket, Place::of(hash));
         let removed = self.tables.iter_mut().rev().any(|table| {
             let slot = find(table.as_slice(), bucket, place, place.fingerprint);
             if let Some(slot) = slot {
@@ -466,11 +527,11 @@ impl Remove for RedisCuckoo {
     }
 }
 
-impl Count for RedisCuckoo {
-    fn count_digest(&self, digest: Digest) -> u64 {
-        let Place { fingerprint, first, second } = Place::of(digest);
+impl Counts for Tables {
+    fn count(&self, hash: u64) -> u64 {
+        let Place { fingerprint, first, second } = Place::of(hash);
         let mut count = 0;
-        for table in self.tables.iter().map(Array::as_slice) {
+        for table in self.arrays() {
             let (ours, others) = (slots_of(table, self.bucket, first), slots_of(table, self.bucket, second));
             // Both may be the same one.
             let others = if others == ours { 0..0 } else { others };
@@ -479,66 +540,4 @@ impl Count for RedisCuckoo {
         }
         count
     }
-}
-
-impl AnyFilter for RedisCuckoo {
-    fn family(&self) -> &'static Family {
-        &FAMILY
-    }
-
-    fn program(&self) -> Option<&'static str> {
-        Some(FORMAT.name)
-    }
-
-    /// It takes more and more keys, but does not keep its rate: it does not grow as others do.
-    fn can(&self) -> Capabilities {
-        Capabilities { merges: false, ..FAMILY.can }
-    }
-
-    fn details(&self) -> Details<'_> {
-        let slots = Slots { slots: self.capacity(), used: self.used(), evictions: None };
-        Details { layers: self.layers(), slots: Some(slots), ..Details::default() }
-    }
-
-    fn report(&self) -> Report {
-        let (capacity, used, layers) = (self.capacity(), self.used(), self.layers());
-        Report {
-            capacity,
-            inserted: Some(self.keys),
-            estimated_len: Some(used as f64),
-            bits: capacity * u64::from(FINGERPRINT),
-            probes: None,
-            fill: used as f64 / capacity as f64,
-            fpr_asked: self.rate(1.0),
-            fpr_now: math::compounded_fpr(layers.iter().map(|layer| layer.fpr_now)),
-            fpr_interval: None,
-            fpr_at_capacity: math::compounded_fpr(layers.iter().map(|_| self.rate(1.0))),
-            guarantee: Guarantee::NoFalseNegativesIfDeletesValid,
-        }
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        out.probing(Probing::RedisBloomCuckoo);
-        out.counts(Some(self.keys), self.used());
-        redis_dump::encode(self, out);
-    }
-
-    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
-        Some(self)
-    }
-    fn as_remove(&mut self) -> Option<&mut dyn Remove> {
-        Some(self)
-    }
-    fn as_count(&self) -> Option<&dyn Count> {
-        Some(self)
-    }
-}
-
-/// The filter of a file of ours.
-pub(super) fn decode(frame: &Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
-    let filter: RedisCuckoo = redis_dump::decode(frame, &FAMILY)?;
-    if filter.hashing() != hashing {
-        return Err(bloom::unfit(frame));
-    }
-    Ok(Box::new(filter))
 }

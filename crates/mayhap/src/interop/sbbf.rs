@@ -22,20 +22,22 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
+use core::convert::Infallible;
 
 use super::{Format, Making};
-use crate::batch::BATCH;
 use crate::bits::{Bytes, OutOfMemory, Words};
-use crate::error::{DecodeError, FoldError, Full, Knob, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{self, AnyFilter, Capabilities, Family, Guarantee, Report};
+use crate::error::{DecodeError, FoldError, Knob, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{AnyFilter, Capabilities};
 use crate::filters::blocked::FAMILY;
-use crate::hash::{Digest, ForeignHash, Hashing};
+use crate::hash::{ForeignHash, Hashing};
 use crate::math::{self, BlockShape};
 use crate::narrow::{index, low_u8, whole};
 use crate::probing::Probing;
+use crate::rates::Rate;
 use crate::raw::simd::{prefetch, split_mask};
-use crate::spec::MIN_FPR;
-use crate::traits::{Filter, Fold, Insert, Insertion, Intersect, Merge};
+use crate::shell::{Inserts, Intersects, Kernel, Merges, Shell, run_time_filter};
+use crate::spec::{MIN_FPR, Plan};
+use crate::traits::{Fold, Insertion};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The format `sbbf`.
@@ -78,7 +80,7 @@ fn of_bits(bits: Bytes) -> Result<Sbbf, DecodeError> {
     // With so many keys that half of the bits are set: nobody says what it was made for.
     let capacity = whole(math::blocked_estimated_len(BlockShape::Split, blocks, blocks * 128));
     let fpr_asked = rate(blocks, capacity as f64);
-    Ok(Sbbf { words, capacity, fpr_asked, inserted: None })
+    Ok(Sbbf::of(Blocks { words, capacity, fpr_asked }, None))
 }
 
 fn words_of(bits: Bytes) -> Result<Words, DecodeError> {
@@ -158,7 +160,7 @@ fn zigzag_varint(fields: &mut Fields<'_>, field: &'static str) -> Result<u64, De
 }
 
 pub(super) fn write(filter: &Sbbf) -> Vec<u8> {
-    let bits = filter.words.to_le_bytes();
+    let bits = filter.0.kernel.words.to_le_bytes();
     let mut bytes = Vec::from([0x15]);
     let mut rest = 2 * bits.len() as u64;
     while rest >= 0x80 {
@@ -183,7 +185,7 @@ fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
         return Err(SpecError::TooLarge { bits: bits, limit: MOST_BYTES_MADE * 8 });
     }
     let words = Words::zeroed(bits.next_power_of_two() / 64)?;
-    Ok(Box::new(Sbbf { words, capacity, fpr_asked, inserted: Some(0) }))
+    Ok(Box::new(Sbbf::of(Blocks { words, capacity, fpr_asked }, Some(0))))
 }
 
 /// The rate of so many blocks with so many keys.
@@ -192,22 +194,32 @@ fn rate(blocks: u64, keys: f64) -> f64 {
     math::blocked_fpr(&math::block_rates(BlockShape::Split, loads), blocks, keys)
 }
 
-/// A split-block Bloom filter by Parquet's rules.
+run_time_filter! {
+    /// A split-block Bloom filter by Parquet's rules.
+    Sbbf(Blocks) = FAMILY { inserts, merges, intersects, folds }
+}
+
+impl Sbbf {
+    /// With so many insert calls, if it was made by us and they are known.
+    fn of(kernel: Blocks, inserted: Option<u64>) -> Self {
+        Self(Shell { kernel, hashing: Hashing::Foreign(ForeignHash::Xxh64), inserted })
+    }
+
+    pub(super) fn ones(&self) -> u64 {
+        self.0.kernel.words.count_ones()
+    }
+}
+
+/// Its blocks.
 #[derive(Clone, Debug)]
-pub(super) struct Sbbf {
+pub(super) struct Blocks {
     /// Four to a block.
     words: Words,
     capacity: u64,
     fpr_asked: f64,
-    /// Insert calls, if it was made by us and they are known.
-    inserted: Option<u64>,
 }
 
-impl Sbbf {
-    pub(super) fn ones(&self) -> u64 {
-        self.words.count_ones()
-    }
-
+impl Blocks {
     fn blocks(&self) -> u64 {
         self.words.len() as u64 / 4
     }
@@ -221,16 +233,6 @@ impl Sbbf {
     fn place(&self, hash: u64) -> usize {
         // A header has room for fewer than 2^26 blocks, so that the product fits.
         index(((hash >> 32) * self.blocks()) >> 32) * 4
-    }
-
-    #[inline]
-    fn has(&self, hash: u64) -> bool {
-        let block = &self.words.as_slice()[self.place(hash)..][..4];
-        block.iter().zip(split_mask(hash)).all(|(word, mask)| mask & !word == 0)
-    }
-
-    fn estimated_len(&self) -> f64 {
-        math::blocked_estimated_len(BlockShape::Split, self.blocks(), self.words.count_ones())
     }
 
     fn fpr(&self) -> f64 {
@@ -250,60 +252,7 @@ impl Sbbf {
         Ok(Self { words, ..*self })
     }
 
-    fn combine(&mut self, other: &Self, bits: fn(u64, u64) -> u64) -> Result<(), Mismatch> {
-        must_agree(&*self, other, |filter| [(Parameter::Bits, filter.bits().into())])?;
-        for (ours, theirs) in self.words.as_mut_slice().iter_mut().zip(other.words.as_slice()) {
-            *ours = bits(*ours, *theirs);
-        }
-        self.inserted = None;
-        Ok(())
-    }
-}
-
-impl Filter for Sbbf {
-    fn hashing(&self) -> Hashing {
-        Hashing::Foreign(ForeignHash::Xxh64)
-    }
-
-    fn contains_digest(&self, digest: Digest) -> bool {
-        self.has(digest.a)
-    }
-
-    fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
-        for digests in digests.chunks(BATCH) {
-            digests.iter().for_each(|digest| prefetch(self.words.as_slice(), self.place(digest.a)));
-            hits.extend(digests.iter().map(|digest| self.has(digest.a)));
-        }
-    }
-}
-
-impl Insert for Sbbf {
-    fn insert_digest(&mut self, digest: Digest) -> Result<Insertion, Full> {
-        let place = self.place(digest.a);
-        let mut changed = false;
-        for (word, mask) in self.words.as_mut_slice()[place..].iter_mut().zip(split_mask(digest.a)) {
-            changed |= mask & !*word != 0;
-            *word |= mask;
-        }
-        self.inserted = self.inserted.map(|calls| calls.saturating_add(1));
-        Ok(Insertion::new_if(changed))
-    }
-}
-
-impl Merge for Sbbf {
-    fn merge_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        self.combine(family::same_type(self, other)?, |ours, theirs| ours | theirs)
-    }
-}
-
-impl Intersect for Sbbf {
-    fn intersect_from(&mut self, other: &dyn AnyFilter) -> Result<(), Mismatch> {
-        self.combine(family::same_type(self, other)?, |ours, theirs| ours & theirs)
-    }
-}
-
-impl Fold for Sbbf {
-    fn fold_to(&self, fpr: f64) -> Result<Box<dyn AnyFilter>, FoldError> {
+    fn fold_to(&self, fpr: f64) -> Result<Self, FoldError> {
         if !(MIN_FPR..1.0).contains(&fpr) {
             return Err(FoldError::Fpr { asked: fpr });
         }
@@ -317,78 +266,124 @@ impl Fold for Sbbf {
             let fpr = folded.fpr();
             if fpr <= asked {
                 let capacity = math::blocked_capacity(BlockShape::Split, folded.blocks(), asked).max(1);
-                return Ok(Box::new(Self { capacity, fpr_asked: asked, ..folded }));
+                return Ok(Self { capacity, fpr_asked: asked, ..folded });
             }
             least = Some((factor, fpr));
         }
         match least {
             Some((factor, fpr)) => Err(FoldError::NoFold { bits: self.bits(), asked, factor, fpr }),
             // One block is as small as it gets.
-            None => Ok(Box::new(self.clone())),
+            None => Ok(self.clone()),
         }
+    }
+
+    fn combine(&mut self, other: &Self, bits: fn(u64, u64) -> u64) -> Result<(), Mismatch> {
+        self.must_match(other)?;
+        for (ours, theirs) in self.words.as_mut_slice().iter_mut().zip(other.words.as_slice()) {
+            *ours = bits(*ours, *theirs);
+        }
+        Ok(())
     }
 }
 
-impl AnyFilter for Sbbf {
-    fn family(&self) -> &'static Family {
-        &FAMILY
+impl Kernel for Blocks {
+    type Hash = u64;
+
+    const IS_FOREIGN: bool = true;
+
+    #[inline]
+    fn contains(&self, hash: u64) -> bool {
+        let block = &self.words.as_slice()[self.place(hash)..][..4];
+        block.iter().zip(split_mask(hash)).all(|(word, mask)| mask & !word == 0)
+    }
+
+    fn prefetch(&self, hash: u64) {
+        prefetch(self.words.as_slice(), self.place(hash));
+    }
+
+    fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, .. } = *self;
+        let (fpr, probes) = (rate(self.blocks(), capacity as f64), Some(BlockShape::Split.probes()));
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes }
+    }
+
+    fn fill(&self) -> f64 {
+        self.words.count_ones() as f64 / self.bits() as f64
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::computed(self.fpr())
+    }
+
+    fn estimated_len(&self) -> f64 {
+        math::blocked_estimated_len(BlockShape::Split, self.blocks(), self.words.count_ones())
+    }
+
+    fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
+        must_agree(self, other, |filter| [(Parameter::Bits, filter.bits().into())])
+    }
+
+    fn holds_the_same(&self, other: &Self) -> bool {
+        self.words == other.words
+    }
+
+    /// The bits alone, so that they can be changed where they lie.
+    fn write<'a>(&'a self, out: &mut Writer<'a>) {
+        out.probing(Probing::Sbbf);
+        out.ones(self.words.count_ones());
+        out.params().u64(self.capacity).f64(self.fpr_asked);
+        out.words(&self.words);
+    }
+
+    fn read(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
+        super::must_be_hashed(frame, hashing, Hashing::Foreign(ForeignHash::Xxh64))?;
+        let params = &frame.header.params;
+        let mut fields = Fields::new(params);
+        let capacity = fields.u64("capacity")?;
+        let fpr_asked = fields.rate("asked rate")?;
+        fields.end("parameters", params.len())?;
+        let words = words_of(super::take_payload(frame))?;
+        Ok(Self { words, capacity, fpr_asked })
+    }
+
+    fn can(&self) -> Option<Capabilities> {
+        Some(Capabilities { folds: true, ..FAMILY.can })
     }
 
     fn program(&self) -> Option<&'static str> {
         Some(FORMAT.name)
     }
+}
 
-    fn can(&self) -> Capabilities {
-        Capabilities { folds: true, ..FAMILY.can }
-    }
+impl Inserts for Blocks {
+    type Error = Infallible;
 
-    fn report(&self) -> Report {
-        let estimated_len = self.estimated_len();
-        Report {
-            capacity: self.capacity,
-            inserted: self.inserted,
-            estimated_len: estimated_len.is_finite().then_some(estimated_len),
-            bits: self.bits(),
-            probes: Some(BlockShape::Split.probes()),
-            fill: self.words.count_ones() as f64 / self.bits() as f64,
-            fpr_asked: self.fpr_asked,
-            fpr_now: self.fpr(),
-            fpr_interval: None,
-            fpr_at_capacity: rate(self.blocks(), self.capacity as f64),
-            guarantee: Guarantee::NoFalseNegatives,
+    #[inline]
+    fn insert(&mut self, hash: u64) -> Result<Insertion, Infallible> {
+        let place = self.place(hash);
+        let mut changed = false;
+        for (word, mask) in self.words.as_mut_slice()[place..].iter_mut().zip(split_mask(hash)) {
+            changed |= mask & !*word != 0;
+            *word |= mask;
         }
-    }
-
-    fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        out.probing(Probing::Sbbf);
-        out.counts(self.inserted, self.words.count_ones());
-        out.params().u64(self.capacity).f64(self.fpr_asked);
-        out.words(&self.words);
-    }
-
-    fn as_insert(&mut self) -> Option<&mut dyn Insert> {
-        Some(self)
-    }
-    fn as_merge(&mut self) -> Option<&mut dyn Merge> {
-        Some(self)
-    }
-    fn as_intersect(&mut self) -> Option<&mut dyn Intersect> {
-        Some(self)
-    }
-    fn as_fold(&self) -> Option<&dyn Fold> {
-        Some(self)
+        Ok(Insertion::new_if(changed))
     }
 }
 
-/// The filter of a file of ours: the bits alone, so that they can be changed where they lie.
-pub(super) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
-    let header = &frame.header;
-    super::must_be_of(frame, &FAMILY, hashing, Hashing::Foreign(ForeignHash::Xxh64))?;
-    let mut fields = Fields::new(&header.params);
-    let capacity = fields.u64("capacity")?;
-    let fpr_asked = fields.rate("asked rate")?;
-    fields.end("parameters", header.params.len())?;
-    let inserted = header.inserted;
-    let words = words_of(super::take_payload(frame))?;
-    Ok(Box::new(Sbbf { words, capacity, fpr_asked, inserted }))
+impl Merges for Blocks {
+    fn merge(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.combine(other, |ours, theirs| ours | theirs)
+    }
+}
+
+impl Intersects for Blocks {
+    fn intersect(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.combine(other, |ours, theirs| ours & theirs)
+    }
+}
+
+impl Fold for Sbbf {
+    fn fold_to(&self, fpr: f64) -> Result<Box<dyn AnyFilter>, FoldError> {
+        Ok(Box::new(Self(self.0.with(self.0.kernel.fold_to(fpr)?))))
+    }
 }

@@ -14,7 +14,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::bloom::{ForeignBloom, Peer, Shape, as_foreign_bloom};
+use super::bloom::{ForeignBits, ForeignBloom, Peer, Shape, as_foreign_bloom};
 use super::guava::{bits_wanted, rounded, words_for_wanted};
 use super::{Format, HashRule, Making, Reading, big_endian};
 use crate::error::{DecodeError, Knob, SpecError};
@@ -98,7 +98,7 @@ fn read(bytes: &[u8], reading: &Reading) -> Result<ForeignBloom, DecodeError> {
     Ok(ForeignBloom::of(words, shape, Peer::Spark))
 }
 
-fn write(filter: &ForeignBloom) -> Option<Vec<u8>> {
+fn write(filter: &ForeignBits) -> Option<Vec<u8>> {
     if filter.peer != Peer::Spark {
         return None;
     }

@@ -83,6 +83,13 @@ impl ForeignPositions {
     }
 }
 
+/// None at all.
+impl Default for ForeignPositions {
+    fn default() -> Self {
+        Self { walk: Walk::Dcso { h: 0 }, left: 0, bits: 1 }
+    }
+}
+
 impl Iterator for ForeignPositions {
     type Item = u64;
 

@@ -118,7 +118,10 @@ pub(super) mod avx2 {
                 _mm256_storeu_si256(firsts.as_mut_ptr().cast(), a);
                 _mm256_storeu_si256(seconds.as_mut_ptr().cast(), b);
             }
-            *place = core::array::from_fn(|i| Digest { a: firsts[i], b: seconds[i] });
+            // A closure would have these instructions, and no function of `core` could inline it.
+            for ((digest, a), b) in place.iter_mut().zip(firsts).zip(seconds) {
+                *digest = Digest { a, b };
+            }
         }
         let behind = places.iter_mut().skip(fours.len()).flatten().chain(last);
         behind.zip(rest).for_each(|(digest, &word)| *digest = xxh3_of_word::digest(word, flip));

@@ -324,7 +324,7 @@ fn a_small_crafted_redisbloom_dump_does_not_grow_by_more_than_it_justifies() {
     {
         let mut filter = RedisBloom::reserve(capacity, fpr, Growth::Times(growth)).unwrap();
         for key in 0..5 * capacity + 20 {
-            filter.insert(&key.to_le_bytes()).unwrap();
+            filter.insert(key.to_le_bytes()).unwrap();
         }
         assert!(filter.layers().len() > 1);
     }

@@ -1,7 +1,7 @@
 //! Filters of other programs, both ways: Guava, Go, DCSO, Spark.
 
 use mayhap::interop::guava::{self, Strategy};
-use mayhap::interop::{HashRule, Making, Reading, dcso, go, recognise};
+use mayhap::interop::{self, HashRule, Making, Reading, dcso, go, recognise};
 
 use crate::foreign::{self, Golden, insert_all, is_hardened, make, read, through_our_container, write};
 
@@ -251,7 +251,46 @@ fn a_merge_of_go_bit_sets_of_different_lengths_keeps_the_bits_of_both() {
 #[test]
 fn other_json_is_refused_at_its_first_field() {
     let other = [&b"{\"a\":["[..], &b"0,".repeat(1000), b"0]}"].concat();
-    let error =
-        mayhap::interop::format("go-json").unwrap().read(other.into(), &Reading::default()).err().unwrap();
+    let error = interop::format("go-json").unwrap().read(other.into(), &Reading::default()).err().unwrap();
     assert!(error.to_string().contains("not a JSON object of whole numbers m and k and a text b"), "{error}");
+}
+
+/// Keys in any number, by their bytes and by their digests where those are enough: the loops of other programs' filters are the
+/// shell's, and those of hashes that are wider than a digest their own.
+#[test]
+fn batches_of_other_programs_answer_as_single_keys() {
+    let keys: Vec<Vec<u8>> = (0..1100u32).map(|i| format!("key:{i}").into_bytes()).collect();
+    let slices: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    let mut made = 0;
+    for format in interop::FORMATS.iter().filter(|format| format.makes()) {
+        for len in [0, 1, 31, 32, 33, 256, 257, 1100] {
+            // Too small, so that absent keys are in by chance.
+            let making = Making::new(300, 0.2);
+            let mut many = format.make(&making).unwrap();
+            let mut single = format.make(&making).unwrap();
+            let (mut told, mut expected) = (Vec::new(), Vec::new());
+            many.insert_keys(&slices[..len], &mut told).unwrap();
+            slices[..len].iter().for_each(|key| single.insert_keys(&[*key], &mut expected).unwrap());
+            assert_eq!(told, expected, "{}, {len} keys", format.name);
+            assert_eq!(format.write(&*many), format.write(&*single), "{}, {len} keys", format.name);
+
+            let single: Vec<bool> = slices.iter().map(|key| many.contains(key)).collect();
+            assert!(single[..len].iter().all(|&hit| hit));
+            for asked in [0, 1, 31, 32, 33, 1100] {
+                let mut hits = vec![false];
+                many.contains_keys(&slices[..asked], &mut hits);
+                assert_eq!(hits[1..], single[..asked], "{}, {asked} of {len} keys", format.name);
+                let digests: Vec<_> = slices[..asked].iter().map(|key| many.hashing().digest(key)).collect();
+                let mut hits = Vec::new();
+                many.contains_batch(&digests, &mut hits);
+                if many.as_insert().is_some() {
+                    assert_eq!(hits, single[..asked], "{}, {asked} digests", format.name);
+                } else {
+                    assert!(hits.iter().all(|&hit| hit), "a digest is not enough: perhaps in");
+                }
+            }
+        }
+        made += 1;
+    }
+    assert!(made >= 8, "{made} formats");
 }
