@@ -4,7 +4,7 @@
 //! fits the memory, take the exact set. Every size and rate is what the family itself [plans](Family::plan).
 //!
 //! ```
-//! use mayhap::{Needs, advise};
+//! use mayhap::advise::{Needs, advise};
 //!
 //! let advice = advise(&Needs::new().with_keys(1_000_000).with_fpr(0.01).removable())?;
 //! assert_eq!((advice.choice.family.name, advice.choice.bytes), ("cuckoo", 1_315_790));

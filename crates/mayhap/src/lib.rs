@@ -41,11 +41,11 @@
 //! | "is it new?" of many keys, with hardly an error | [`Table`] | one cache line each; grows; 41.8 bits per key at 1e-9 |
 //! | one of these, and keys that it must not admit | [`except`] | denies them exactly, for 128 bits each |
 //!
-//! [`advise`](advise()) reads such a table for you: it takes what is [needed](Needs) and gives the family, what to ask of it,
+//! [`advise::advise`] reads such a table for you: it takes what is [needed](advise::Needs) and gives the family, what to ask of it,
 //! its size and rate, two others that would do, and what to know before. If the exact set fits the memory, it says so.
 //!
 //! ```
-//! use mayhap::{Needs, Warning, advise};
+//! use mayhap::advise::{Needs, Warning, advise};
 //!
 //! let advice = advise(&Needs::new().with_keys(1_000_000_000).with_fpr(0.001).fixed())?;
 //! assert_eq!((advice.choice.family.name, advice.choice.bytes >> 20), ("ribbon", 1192)); // MiB
@@ -114,7 +114,6 @@ mod threads;
 pub mod traits;
 pub mod wire;
 
-pub use advise::{Advice, Beyond, Choice, First, Needs, Reason, Rule, RunnerUp, Warning, advise};
 pub use error::{AdviseError, BuildError, DecodeError, Error, FoldError, Full, Limit, Mismatch, SpecError};
 pub use exceptions::{except, share_exceptions, with_key_rules};
 pub use family::{

@@ -3,9 +3,9 @@
 use std::io::Write;
 
 use anyhow::Result;
-use mayhap::advise::{Advice, Beyond, Choice, First, Needs, Reason};
+use mayhap::advise::{Advice, Beyond, Choice, First, Needs, Reason, advise};
 use mayhap::family::Make;
-use mayhap::{CountingRule, Hashing, Layout, advise, math};
+use mayhap::{CountingRule, Hashing, Layout, math};
 use serde_json::{Value, json};
 
 use crate::{YES, numbers, report};

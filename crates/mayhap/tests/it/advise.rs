@@ -1,10 +1,8 @@
 //! Advice: each rule, each warning, each refusal; that what is advised can be built and does what is needed.
 
+use mayhap::advise::{Advice, Beyond, Choice, First, Needs, Reason, Rule, Warning, advise};
 use mayhap::family::{Capabilities, Guarantee, Make};
-use mayhap::{
-    Advice, AdviseError, AnyFilter, Beyond, Choice, CountingRule, Digest, First, Hashing, Layout, Needs,
-    Reason, Rule, SpecError, Warning, advise,
-};
+use mayhap::{AdviseError, AnyFilter, CountingRule, Digest, Hashing, Layout, SpecError};
 use mayhap_eval::Random;
 
 const MIB: f64 = 1_048_576.0;
