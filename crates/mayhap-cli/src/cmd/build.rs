@@ -1050,7 +1050,7 @@ fn integers(
     let roaring: &dyn std::any::Any = &*roaring;
     let set = roaring.downcast_ref::<roaring::RoaringSet>().expect("made above");
     let insert = dense.as_insert().expect("a bitmap takes inserts");
-    for integer in set.treemap() {
+    for integer in set.iter() {
         insert.insert_digest(Digest { a: integer, b: 0 })?;
     }
     Ok(dense)

@@ -82,6 +82,7 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
 }
 
 /// Digests are hashes already: their own bits choose the place in a hash set.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DigestHasher(u64);
 
@@ -105,7 +106,7 @@ impl Hasher for DigestHasher {
 }
 
 /// A hash set of digests that does not hash them again.
-pub type DigestSet = HashSet<Digest, BuildHasherDefault<DigestHasher>>;
+type DigestSet = HashSet<Digest, BuildHasherDefault<DigestHasher>>;
 
 filter! {
     /// An exact set of keys, by their digests.
