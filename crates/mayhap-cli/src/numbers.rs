@@ -2,7 +2,7 @@
 
 use mayhap::SpecError;
 use mayhap::math::MAX_PROBES;
-use mayhap::spec::{MAX_BITS, MAX_CAPACITY, MIN_FPR};
+use mayhap::sizes::{MAX_BITS, MAX_CAPACITY, MIN_FPR};
 
 const COUNTS: &str = "10M, 10_000_000 or 1e7";
 const SIZES: &str = "64MiB, 1GB or 4096";

@@ -6,10 +6,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use hashbrown::HashSet;
-use mayhap::bits::Bitmap;
-use mayhap::filters::exact::DigestHasher;
 use mayhap::probing::reduce;
-use mayhap::{Bloom, Digest, Hashing, Insertion, SpecError, math};
+use mayhap::{Bitmap, Bloom, Digest, DigestHasher, Hashing, Insertion, SpecError, math};
 
 use crate::{Drawn, Keys, Proportion};
 

@@ -20,7 +20,8 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::error::{AdviseError, Need, Rate, SpecError};
+pub use crate::error::Need;
+use crate::error::{AdviseError, Rate, SpecError};
 use crate::exceptions::may_change;
 use crate::family::{Capabilities, Family, Guarantee};
 use crate::filters::{

@@ -250,7 +250,7 @@ pub type MakeWithin =
 pub type MakeShared = fn(&Spec) -> Result<Box<dyn SharedInsert>, SpecError>;
 
 /// Makes a filter of the parts of a file.
-pub type Decode = fn(&mut Frame, Hashing) -> Result<Box<dyn AnyFilter>, DecodeError>;
+pub(crate) type Decode = fn(&mut Frame, Hashing) -> Result<Box<dyn AnyFilter>, DecodeError>;
 
 /// How a filter of a family comes to be.
 #[derive(Clone, Copy, Debug)]
@@ -280,7 +280,7 @@ pub struct Family {
     /// What its filters can do.
     pub can: Capabilities,
     /// The rules by which its files find positions.
-    pub probing: &'static [Probing],
+    pub(crate) probing: &'static [Probing],
     /// What its operations cost.
     pub cost: Cost,
     /// How a filter comes to be.
@@ -290,7 +290,7 @@ pub struct Family {
     /// What it would build, without building it.
     pub plan: fn(&Spec) -> Result<Plan, SpecError>,
     /// A filter from the parts of a file. Takes the sections that it knows out of the frame.
-    pub decode: Decode,
+    pub(crate) decode: Decode,
     /// Whether a filter decoded from exclusive bytes writes every insert there and no insert fails, so
     /// that a mapped file can be updated where it lies.
     pub in_place: bool,

@@ -379,6 +379,7 @@ impl Hashing {
     }
 
     /// What stands in a file's header.
+    #[doc(hidden)]
     #[must_use]
     pub fn stored(&self) -> StoredHashing {
         let (scheme, seed, key_id) = match self {

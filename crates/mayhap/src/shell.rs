@@ -960,6 +960,9 @@ macro_rules! filter {
         pub struct $name(pub(crate) $crate::shell::Shell<$kernel>);
 
         impl $name {
+            /// Its family.
+            pub const FAMILY: &'static $crate::family::Family = &$family;
+
             /// What its filters can do.
             pub(crate) const CAN: $crate::family::Capabilities = {
                 #[allow(unused_mut, reason = "a family may have none")]

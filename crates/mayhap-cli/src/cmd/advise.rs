@@ -4,8 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use mayhap::advise::{Advice, Beyond, Choice, First, Needs, Reason, advise};
-use mayhap::family::Make;
-use mayhap::{CountingRule, Hashing, Layout, math};
+use mayhap::{CountingRule, Hashing, Layout, Make, math};
 use serde_json::{Value, json};
 
 use crate::{YES, numbers, report};

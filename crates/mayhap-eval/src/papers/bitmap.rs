@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mayhap::filters::bitmap::BitmapSet;
-use mayhap::filters::roaring::RoaringSet;
-use mayhap::{AnyFilter, Combine, Error, Spec, SpecError, combine, math};
+use mayhap::{AnyFilter, BitmapSet, Combine, Error, RoaringSet, Spec, SpecError, combine, math};
 
 use crate::{Finding, Random};
 

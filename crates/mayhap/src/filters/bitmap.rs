@@ -19,8 +19,7 @@
 //! The bits themselves, with ranges, rank and select, are [`Bitmap`].
 //!
 //! ```
-//! use mayhap::Spec;
-//! use mayhap::filters::bitmap::BitmapSet;
+//! use mayhap::{BitmapSet, Spec};
 //!
 //! let mut set = BitmapSet::from_spec(&Spec::new().with_capacity(100))?;
 //! set.insert(42u64)?;
@@ -44,7 +43,7 @@ use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `bitmap`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 3,
     name: "bitmap",
     summary: "no errors: one bit for each possible integer",

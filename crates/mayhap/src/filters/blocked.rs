@@ -65,7 +65,7 @@ use crate::traits::{Insertion, SharedInsert};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `blocked`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 5,
     name: "blocked",
     summary: "the fastest: one cache line per key",

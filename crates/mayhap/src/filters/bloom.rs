@@ -63,7 +63,7 @@ use crate::traits::{Fold, Insertion, SharedInsert};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `bloom`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 1,
     name: "bloom",
     summary: "the classic: smallest that inserts and merges",

@@ -68,7 +68,7 @@ use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `counting`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 6,
     name: "counting",
     summary: "keys can be removed: a counter for each bit",

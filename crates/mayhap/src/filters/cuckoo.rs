@@ -73,7 +73,7 @@ use crate::wire::{Fields, Frame, Writer};
 pub const LOOKED_AT_BUCKETS: u64 = 1 << 11;
 
 /// The family `cuckoo`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 9,
     name: "cuckoo",
     summary: "keys can be removed: 10.5 bits per key at 1%",

@@ -72,7 +72,7 @@ use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `dleft`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 8,
     name: "dleft",
     summary: "keys can be removed: half the size of counting",

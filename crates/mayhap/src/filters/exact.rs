@@ -52,7 +52,7 @@ use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `exact`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 2,
     name: "exact",
     summary: "no errors: sorted 128-bit digests of all keys",

@@ -79,7 +79,7 @@ use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `expanding`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 11,
     name: "expanding",
     summary: "grows, and keys can be removed; lookups stay fast",

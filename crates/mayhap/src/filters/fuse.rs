@@ -59,7 +59,7 @@ use crate::wire::{Fields, Frame, Writer};
 const LOOKED_AT: u64 = 1 << 18;
 
 /// The family `fuse`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 17,
     name: "fuse",
     summary: "fixed set, fast: 7.9 bits per key at 0.8%",

@@ -55,7 +55,7 @@ use crate::spec::{Layout, MAX_BITS, Plan, RibbonSize, Spec};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `ribbon`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 18,
     name: "ribbon",
     summary: "fixed set, smallest: close to the lower bound",

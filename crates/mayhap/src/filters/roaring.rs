@@ -35,7 +35,7 @@ use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `roaring`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: super::ROARING,
     name: "roaring",
     summary: "no errors: compressed bitmap for sparse integers",

@@ -63,7 +63,7 @@ use crate::traits::Insertion;
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `scalable`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 10,
     name: "scalable",
     summary: "grows without end: a stack of Bloom filters",

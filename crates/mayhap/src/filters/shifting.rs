@@ -71,7 +71,7 @@ use crate::traits::{Insertion, Intersect, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `shifting`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 13,
     name: "shifting",
     summary: "half the memory accesses of bloom",
@@ -554,6 +554,7 @@ impl Shifting {
 
     /// Whether a key is probably in. `read` is called with the number of the first of the 8 bytes of each load, for benchmarks
     /// that count cache lines.
+    #[doc(hidden)]
     #[doc(hidden)]
     pub fn contains_traced(&self, key: impl Key, mut read: impl FnMut(u64)) -> bool {
         let windows = self.0.kernel.windows.view();

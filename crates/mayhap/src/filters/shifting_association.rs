@@ -67,10 +67,10 @@ use crate::spec::{Plan, ShiftingAssociationSize, Spec};
 use crate::traits::{Associate, Insertion, Removal};
 use crate::wire::{Fields, Frame, LABELS, Writer};
 
-pub use crate::traits::{Association, Part};
+use crate::traits::{Association, Part};
 
 /// The family `shifting-association`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 14,
     name: "shifting-association",
     summary: "two sets in one filter: which one is a key in?",
@@ -464,8 +464,7 @@ impl ShiftingAssociation {
     /// both parts from now on.
     ///
     /// ```
-    /// use mayhap::{Association, ShiftingAssociation, Spec};
-    /// use mayhap::filters::shifting_association::Part;
+    /// use mayhap::{Association, Part, ShiftingAssociation, Spec};
     ///
     /// let spec = Spec::sized(1000, 1e-6).with_counter_bits(4);
     /// let mut filter = ShiftingAssociation::of_sets(&spec, &["ada"], &["eve"])?;
@@ -517,6 +516,7 @@ impl ShiftingAssociation {
 
     /// The association of a key. `read` is called with the number of the first of the 8 bytes of each load, for benchmarks that
     /// count cache lines.
+    #[doc(hidden)]
     #[doc(hidden)]
     pub fn association_traced(&self, key: impl Key, mut read: impl FnMut(u64)) -> Association {
         let windows = self.0.kernel.windows.view();

@@ -64,7 +64,7 @@ use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `shifting-multiplicity`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 15,
     name: "shifting-multiplicity",
     summary: "counts up to 57 of keys that were counted before",
@@ -574,6 +574,7 @@ impl ShiftingMultiplicity {
 
     /// The count of a key. `read` is called with the number of the first of the 8 bytes of each load, for benchmarks that
     /// count cache lines.
+    #[doc(hidden)]
     #[doc(hidden)]
     pub fn count_traced(&self, key: impl Key, mut read: impl FnMut(u64)) -> u64 {
         let windows = self.0.kernel.windows.view();

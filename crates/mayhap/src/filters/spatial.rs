@@ -67,7 +67,7 @@ use crate::traits::{Insertion, Label};
 use crate::wire::{Fields, Frame, LABELS, Writer};
 
 /// The family `spatial`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 12,
     name: "spatial",
     summary: "many sets in one filter: which one is a key in?",
@@ -83,7 +83,7 @@ pub static FAMILY: Family = Family {
 };
 
 /// The most bytes that the name of an area can have.
-pub const MAX_NAME: usize = 255;
+const MAX_NAME: usize = 255;
 
 filter! {
     /// A spatial Bloom filter.

@@ -72,7 +72,7 @@ use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `spectral`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 7,
     name: "spectral",
     summary: "counts the occurrences of each key",

@@ -65,7 +65,7 @@ use crate::traits::Insertion;
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `table`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 20,
     name: "table",
     summary: "is it new? for rates of 1e-8 and below",

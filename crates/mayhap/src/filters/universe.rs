@@ -57,7 +57,7 @@ use crate::spec::{Layout, MAX_BITS, MAX_CAPACITY, Plan, Spec, UniverseSize};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `universe`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 19,
     name: "universe",
     summary: "fixed set, all other keys known: no errors",

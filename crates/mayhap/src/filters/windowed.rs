@@ -66,7 +66,7 @@ use crate::traits::Insertion;
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `windowed`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 16,
     name: "windowed",
     summary: "remembers the last n keys of an endless stream",

@@ -1,8 +1,9 @@
 //! Advice: each rule, each warning, each refusal; that what is advised can be built and does what is needed.
 
 use mayhap::advise::{Advice, Beyond, Choice, First, Needs, Reason, Rule, Warning, advise};
-use mayhap::family::{Capabilities, Guarantee, Make};
-use mayhap::{AdviseError, AnyFilter, CountingRule, Digest, Hashing, Layout, SpecError};
+use mayhap::{
+    AdviseError, AnyFilter, Capabilities, CountingRule, Digest, Guarantee, Hashing, Layout, Make, SpecError,
+};
 use mayhap_eval::Random;
 
 const MIB: f64 = 1_048_576.0;
@@ -388,7 +389,7 @@ fn every_family(keys: u64) -> Vec<(&'static str, Needs)> {
         ("exact", known.with_budget(16 * keys)),
     ];
     let missing = |name: &str| all.iter().all(|&(there, _)| there != name);
-    let families = mayhap::registry::FAMILIES.iter().map(|family| family.name);
+    let families = mayhap::FAMILIES.iter().map(|family| family.name);
     assert_eq!(families.filter(|name| missing(name)).collect::<Vec<_>>(), NOT_ADVISED);
     all
 }
@@ -881,6 +882,6 @@ fn sweep(times: u32, seed: u64) {
             assert!(!warning.to_string().is_empty());
         }
     }
-    assert_eq!(families.len() + NOT_ADVISED.len(), mayhap::registry::FAMILIES.len(), "{families:?}");
+    assert_eq!(families.len() + NOT_ADVISED.len(), mayhap::FAMILIES.len(), "{families:?}");
     assert!(advised > times / 2, "{advised}");
 }

@@ -8,16 +8,13 @@ use std::collections::HashSet;
 use std::num::NonZeroU16;
 use std::ops::Range;
 
-use mayhap::bits::Bytes;
-use mayhap::family::{Capabilities, Guarantee, Make};
 use mayhap::internals::{Paths, with_paths};
 use mayhap::key_rules::{Cut, JsonKeys, KeyRules, Spelling};
-use mayhap::registry::{self, FAMILIES, METADATA};
-use mayhap::wire::{Flags, Frame, Header, KEY_RULES, PAGE, Summing, Verify, mark_writing};
+use mayhap::wire::{Flags, Frame, Header, KEY_RULES, METADATA, PAGE, Verify, mark_writing};
 use mayhap::{
-    AnyFilter, Bloom, BuildError, Combine, CountingRule, DecodeError, Digest, Error, Expanding, Family, Full,
-    Hashing, Insertion, Labels, Limit, Mismatch, Removal, Report, Secret, Spec, SpecError, combine, encode,
-    encode_with, except, open, with_key_rules,
+    AnyFilter, Bloom, BuildError, Bytes, Capabilities, Combine, CountingRule, DecodeError, Digest, Error,
+    Expanding, FAMILIES, Family, Full, Guarantee, Hashing, Insertion, Labels, Limit, Make, Mismatch, Removal,
+    Report, Secret, Spec, SpecError, Summing, combine, encode, encode_with, except, open, with_key_rules,
 };
 use mayhap_eval::{KeyKind, Random};
 
@@ -1064,7 +1061,7 @@ fn a_filter_in_exclusive_bytes_is_written_where_it_lies() {
         let address = place.as_ptr().addr();
         frame.payload = Bytes::exclusive(bytemuck::cast_slice_mut::<u64, u8>(place));
         let hashing = frame.hashing(None).unwrap();
-        let mut filter = registry::decode(&mut frame, hashing).unwrap();
+        let mut filter = mayhap::decode(&mut frame, hashing).unwrap();
         filter.set_paths(PATHS.get());
         insert(&mut *filter, &keys(family, 500..1000));
         let encoded = encode(&*filter, Summing::Payload);
@@ -1174,7 +1171,7 @@ fn flipped_bits_of_a_payload_are_refused_by_its_checksum() {
             let mut frame = Frame::parse(&damaged.into(), Verify::Header).unwrap();
             assert!(!frame.verified);
             let hashing = frame.hashing(None).unwrap();
-            if let Ok(mut filter) = registry::decode(&mut frame, hashing) {
+            if let Ok(mut filter) = mayhap::decode(&mut frame, hashing) {
                 use_it(&mut *filter, family);
             }
         }
@@ -1476,7 +1473,7 @@ fn a_crafted_number_of_ones_does_not_underflow() {
         // A map of a large file is believed without counting.
         let mut frame = Frame::parse(&file.into(), Verify::Header).unwrap();
         let hashing = frame.hashing(None).unwrap();
-        if let Ok(mut filter) = registry::decode(&mut frame, hashing) {
+        if let Ok(mut filter) = mayhap::decode(&mut frame, hashing) {
             use_it(&mut *filter, family);
         }
     });

@@ -3,15 +3,12 @@
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 
-use mayhap::family::Make;
 use mayhap::internals::{Paths, with_paths};
-use mayhap::registry::FAMILIES;
-use mayhap::wire::Summing;
 use mayhap::{
     AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Counting, Cuckoo, Dleft, Error,
-    Expanding, Family, Hashing, Insertion, Key, Layout, Removal, Scalable, Secret, SharedInsert, Shifting,
-    ShiftingAssociation, ShiftingMultiplicity, Spatial, Spec, Spectral, Table, Windowed, combine, encode,
-    open,
+    Expanding, FAMILIES, Family, Hashing, Insertion, Key, Layout, Make, Removal, Scalable, Secret,
+    SharedInsert, Shifting, ShiftingAssociation, ShiftingMultiplicity, Spatial, Spec, Spectral, Summing,
+    Table, Windowed, combine, encode, open,
 };
 use mayhap_eval::KeyKind;
 use proptest::prelude::*;

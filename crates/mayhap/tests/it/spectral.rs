@@ -4,10 +4,9 @@
 //! 5% of itself at most. They pass within 15% of the expected values, and minimum selection within 8% of the rate of
 //! false positives.
 
-use mayhap::bits::Width;
 use mayhap::{
     AnyFilter, Bloom, Combine, Count, CountingRule, DecodeError, Error, Hashing, Insertion, Mismatch,
-    Removal, Remove, Secret, Spec, Spectral, combine, open,
+    Removal, Remove, Secret, Spec, Spectral, Width, combine, open,
 };
 use mayhap_eval::{ABSENT, Zipf};
 
