@@ -8,7 +8,7 @@ use std::path::Path;
 use mayhap::wire::{
     Extent, Flags, Frame, Header, KEY_RULES, MAX_HEADER, METADATA, PAGE, Verify, mark_writing,
 };
-use mayhap::{self, AnyFilter, Bytes, DecodeError, FAMILIES, Hashing, Secret, Summing, encode_with, verify};
+use mayhap::{AnyFilter, Bytes, DecodeError, FAMILIES, Hashing, Secret, Summing, encode_with, verify};
 
 use crate::error::StoreError;
 use crate::lock::{self, folder_of};

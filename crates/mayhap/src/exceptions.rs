@@ -213,6 +213,8 @@ pub(crate) fn decode(filter: Box<dyn AnyFilter>, section: Bytes) -> Result<Box<d
     Ok(Box::new(Excepted { filter, exceptions: Some(exceptions), rules: None }))
 }
 
+impl crate::traits::sealed::Sealed for Excepted {}
+
 impl Filter for Excepted {
     fn hashing(&self) -> Hashing {
         self.filter.hashing()

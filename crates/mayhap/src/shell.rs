@@ -25,7 +25,7 @@ use crate::family::{
     self, AnyFilter, AreasReport, Capabilities, CounterReport, Doublings, Family, Guarantee, LayerReport,
     Report, Slots, WindowReport,
 };
-use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::hash::{Digest, Hashing, Here, Key, Secret};
 use crate::paths::Paths;
 use crate::rates::Rate;
 use crate::shards::DigestShards;
@@ -76,7 +76,7 @@ impl KeyHash for Digest {
 
     #[inline(always)]
     fn of_each<T: Key>(keys: &[T], hashing: &Hashing, hashes: &mut [Self]) {
-        T::digests(keys, hashing, hashes);
+        T::digests(keys, hashing, hashes, Here);
     }
 
     #[inline(always)]
@@ -99,7 +99,7 @@ impl KeyHash for u64 {
 
     #[inline(always)]
     fn of_each<T: Key>(keys: &[T], hashing: &Hashing, hashes: &mut [Self]) {
-        T::halves(keys, hashing, hashes);
+        T::halves(keys, hashing, hashes, Here);
     }
 
     #[inline(always)]
@@ -834,7 +834,7 @@ fn for_each_chunk<E>(
         let mut digests = [Digest::default(); SPACE];
         for keys in keys.chunks(SPACE) {
             let digests = &mut digests[..keys.len()];
-            Key::digests(keys, hashing, digests);
+            Key::digests(keys, hashing, digests, Here);
             act(digests)?;
         }
         Ok(())
@@ -1061,6 +1061,8 @@ macro_rules! filter {
                 $crate::shell::Shell::decode(frame, hashing, &$family).map(Self)
             }
         }
+
+        impl $crate::traits::sealed::Sealed for $name {}
 
         impl $crate::traits::Filter for $name {
             fn hashing(&self) -> $crate::hash::Hashing {

@@ -51,7 +51,7 @@ use crate::bits::Parts;
 use crate::bits::{AtomicWords, Words};
 use crate::error::{DecodeError, Mismatch, SpecError};
 use crate::family::{AnyFilter, Cost, Family, Make};
-use crate::hash::{Digest, Hashing, Key};
+use crate::hash::{Digest, Hashing, Here, Key};
 use crate::intersection::Intersection;
 use crate::math::{self, BlockShape};
 use crate::narrow::{index, small};
@@ -355,7 +355,7 @@ impl Blocked {
         let parts = PartedBlocked::of(core::mem::replace(self, without_words));
         let hashed = in_parallel(paths, keys, threads, Vec::new, |halves, keys| {
             halves.resize(keys.len(), 0);
-            K::halves(keys, &hashing, halves);
+            K::halves(keys, &hashing, halves, Here);
             parts.insert(halves);
         });
         *self = parts.joined();
@@ -490,6 +490,8 @@ impl PartedBlocked {
 }
 
 #[cfg(feature = "std")]
+impl crate::traits::sealed::Sealed for PartedBlocked {}
+
 impl SharedInsert for PartedBlocked {
     fn hashing(&self) -> Hashing {
         self.filter.hashing()
@@ -586,6 +588,8 @@ impl AtomicBlocked {
         Blocked(Shell { kernel, hashing: self.hashing, inserted })
     }
 }
+
+impl crate::traits::sealed::Sealed for AtomicBlocked {}
 
 impl SharedInsert for AtomicBlocked {
     fn hashing(&self) -> Hashing {

@@ -46,7 +46,7 @@ use crate::bits::{
 };
 use crate::error::{DecodeError, FoldError, Mismatch, SpecError};
 use crate::family::{AnyFilter, Cost, Family, Make};
-use crate::hash::{Digest, Hashing, Key};
+use crate::hash::{Digest, Hashing, Here, Key};
 use crate::intersection::Intersection;
 use crate::math;
 #[cfg(feature = "std")]
@@ -929,6 +929,8 @@ impl From<Bloom> for AtomicBloom {
     }
 }
 
+impl crate::traits::sealed::Sealed for AtomicBloom {}
+
 impl SharedInsert for AtomicBloom {
     fn hashing(&self) -> Hashing {
         self.hashing
@@ -954,7 +956,7 @@ fn fill<K: Key + Sync>(
     let hashing = shared.hashing();
     let work = |digests: &mut Vec<Digest>, keys: &[K]| {
         digests.resize(keys.len(), Digest::default());
-        K::digests(keys, &hashing, digests);
+        K::digests(keys, &hashing, digests, Here);
         shared.insert_batch(digests);
     };
     in_parallel(paths, keys, threads, Vec::new, work).map(|(_, panic)| panic)
@@ -1077,6 +1079,8 @@ impl PrivateBlooms {
 }
 
 #[cfg(feature = "std")]
+impl crate::traits::sealed::Sealed for PrivateBlooms {}
+
 impl SharedInsert for PrivateBlooms {
     fn hashing(&self) -> Hashing {
         self.hashing
@@ -1142,6 +1146,8 @@ impl ScatteredBloom {
 }
 
 #[cfg(feature = "std")]
+impl crate::traits::sealed::Sealed for ScatteredBloom {}
+
 impl SharedInsert for ScatteredBloom {
     fn hashing(&self) -> Hashing {
         self.filter.hashing()

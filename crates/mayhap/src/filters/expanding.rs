@@ -63,7 +63,7 @@ use crate::batch::{self, BATCH};
 use crate::bits::{Aim, BLOCK, Filler, Met, OVERHEAD, Runs, Spot, Words, is_first_part};
 use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
 use crate::family::{Cost, Doublings, Family, Guarantee, Make, Slots};
-use crate::hash::{Digest, Hashing, Key};
+use crate::hash::{Digest, Hashing, Here, Key};
 use crate::math;
 use crate::narrow::{index, low_u8, low_u64};
 use crate::paths::Paths;
@@ -224,13 +224,13 @@ fn of_keys<K: Key>(hashing: Hashing) -> impl Fn(&Placing, &[K], &mut [Place]) + 
         if placing.is_wide {
             let mut digests = [Digest::default(); BATCH];
             let digests = &mut digests[..keys.len()];
-            K::digests(keys, &hashing, digests);
+            K::digests(keys, &hashing, digests, Here);
             of_digests(placing, digests, places);
             return;
         }
         let mut halves = [0; BATCH];
         let halves = &mut halves[..keys.len()];
-        K::halves(keys, &hashing, halves);
+        K::halves(keys, &hashing, halves, Here);
         places.iter_mut().zip(&*halves).for_each(|(place, &half)| *place = placing.half(half));
     }
 }
@@ -1116,7 +1116,7 @@ impl<K: Key> Work for PutGathered<'_, K> {
                 match batches.next() {
                     Some(keys) => {
                         (at, len) = (0, keys.len());
-                        K::halves(keys, &hashing, &mut batch[..len]);
+                        K::halves(keys, &hashing, &mut batch[..len], Here);
                     }
                     None if emptied == ends.len() => return stored,
                     None => {

@@ -56,7 +56,7 @@ use crate::filters::shifting::{
     write_windows,
 };
 use crate::filters::spatial::check_names;
-use crate::hash::{Digest, Hashing, Key};
+use crate::hash::{Digest, Hashing, Here, Key};
 use crate::math::{self, MAX_PROBES};
 use crate::narrow::{index, low_u8};
 use crate::paths::Paths;
@@ -529,7 +529,7 @@ impl ShiftingAssociation {
     /// Which of the sets many keys are in, several at a time in flight; appends one answer each.
     pub fn association_all<K: Key>(&self, keys: &[K], answers: &mut Vec<Association>) {
         let hashing = self.hashing();
-        let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
+        let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests, Here);
         self.0.kernel.ask_all(keys, hash, |answer| answers.push(answer));
     }
 

@@ -268,6 +268,8 @@ pub(super) fn as_foreign_bloom(filter: &dyn AnyFilter) -> Option<&ForeignBloom> 
     filter.downcast_ref()
 }
 
+impl crate::traits::sealed::Sealed for ForeignBloom {}
+
 impl Filter for ForeignBloom {
     fn hashing(&self) -> Hashing {
         Hashing::Foreign(self.shape.hashing)

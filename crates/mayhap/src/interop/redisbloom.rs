@@ -466,6 +466,8 @@ impl Dump for RedisBloom {
     }
 }
 
+impl crate::traits::sealed::Sealed for RedisBloom {}
+
 impl Filter for RedisBloom {
     fn hashing(&self) -> Hashing {
         self.hashing()

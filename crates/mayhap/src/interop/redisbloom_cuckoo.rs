@@ -407,6 +407,8 @@ impl Dump for RedisCuckoo {
     }
 }
 
+impl crate::traits::sealed::Sealed for RedisCuckoo {}
+
 impl Filter for RedisCuckoo {
     fn hashing(&self) -> Hashing {
         self.hashing()

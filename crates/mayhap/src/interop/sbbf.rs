@@ -261,6 +261,8 @@ impl Sbbf {
     }
 }
 
+impl crate::traits::sealed::Sealed for Sbbf {}
+
 impl Filter for Sbbf {
     fn hashing(&self) -> Hashing {
         Hashing::Foreign(ForeignHash::Xxh64)
