@@ -63,6 +63,7 @@ pub struct Needs {
 
 /// What counts first, where there is a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum First {
     /// Neither more than the other.
     #[default]
@@ -223,6 +224,7 @@ impl Needs {
 
 /// What is advised.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Advice {
     /// The filter to take.
     pub choice: Choice,
@@ -236,6 +238,7 @@ pub struct Advice {
 
 /// A family and what it would be.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Choice {
     /// The family.
     pub family: &'static Family,
@@ -255,6 +258,7 @@ pub struct Choice {
 
 /// What happens to a filter at 1.5 times the keys that it was made for.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Beyond {
     /// It has this false-positive rate.
     Rate(f64),
@@ -276,6 +280,7 @@ impl fmt::Display for Beyond {
 
 /// A filter that would do too.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct RunnerUp {
     /// What it would be.
     pub choice: Choice,

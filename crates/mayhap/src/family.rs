@@ -270,6 +270,7 @@ pub enum Make {
 
 /// One family: one static in its own file, one line in [`FAMILIES`](crate::registry::FAMILIES).
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Family {
     /// On disk; never reused.
     pub id: u16,
@@ -304,6 +305,7 @@ impl PartialEq for Family {
 
 /// What the filters of a family can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Capabilities {
     /// Keys can be inserted one by one.
     pub inserts: bool,
@@ -348,6 +350,7 @@ impl Capabilities {
 ///
 /// The space is what a plan of a million keys takes; whole bits, small sets and room to grow take more ("and up").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Cost {
     /// One question.
     pub query: &'static str,
@@ -359,6 +362,7 @@ pub struct Cost {
 
 /// Which wrong answers are possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Guarantee {
     /// No answer is wrong.
     Exact,
@@ -393,6 +397,7 @@ impl Guarantee {
 
 /// A filter's state, for people.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Report {
     /// The number of keys it was made for.
     pub capacity: u64,
@@ -435,6 +440,7 @@ impl Report {
 
 /// What a filter's counters are and how they fare, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CounterReport {
     /// How many there are, all together.
     pub counters: u64,
@@ -452,6 +458,7 @@ pub struct CounterReport {
 
 /// The slots of a filter that keeps fingerprints in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Slots {
     /// How many there are.
     pub slots: u64,
@@ -472,6 +479,7 @@ impl Slots {
 
 /// The sets of a filter of many sets, for people.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct AreasReport<'a> {
     /// The bits of each label.
     pub label_bits: u32,
@@ -489,6 +497,7 @@ pub struct AreasReport<'a> {
 
 /// One set of a filter of many sets.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct AreaReport<'a> {
     /// Its number; a higher one outranks a lower one.
     pub area: NonZeroU16,
@@ -508,6 +517,7 @@ pub struct AreaReport<'a> {
 
 /// One layer of a filter that grows by them.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct LayerReport {
     /// The number of keys it was made for.
     pub capacity: u64,
@@ -525,6 +535,7 @@ pub struct LayerReport {
 
 /// What a filter that forgets remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WindowReport {
     /// At least so many keys: those that were inserted last.
     pub remembered: u64,
@@ -539,6 +550,7 @@ pub struct WindowReport {
 
 /// The exceptions of a filter: keys that it denies exactly, whatever its bits say.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct Exceptions<'a> {
     /// How many keys.
     pub keys: u64,
@@ -548,6 +560,7 @@ pub struct Exceptions<'a> {
 
 /// How often a filter has doubled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Doublings {
     /// How often it did.
     pub made: u32,

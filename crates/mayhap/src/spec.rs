@@ -58,6 +58,7 @@ pub struct Spec {
 
 /// How a blocked filter or a cuckoo filter is laid out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Layout {
     /// The fewer bits: blocks of a cache line, or semi-sorted buckets. The default of blocked filters.
     #[default]
@@ -83,6 +84,7 @@ impl Layout {
 
 /// How a spectral filter counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CountingRule {
     /// Every counter of a key is raised. Keys can be removed, filters merge, and as many estimates are wrong as
     /// there are false positives.
@@ -1739,6 +1741,7 @@ impl BloomSize {
 
 /// What a family would build, without building it.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Plan {
     /// The number of keys it is made for.
     pub capacity: u64,

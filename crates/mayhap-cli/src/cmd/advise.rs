@@ -127,7 +127,7 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let advice = advise(&args.needs())?;
-    let Advice { choice, why, runners_up, warnings } = &advice;
+    let Advice { choice, why, runners_up, warnings, .. } = &advice;
     if args.json {
         let others: Vec<Value> = runners_up
             .iter()
@@ -186,10 +186,10 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 }
 
 fn as_json(args: &Args, choice: &Choice) -> Value {
-    let Choice { family, spec, plan, bytes, beyond, can, guarantee } = choice;
+    let Choice { family, spec, plan, bytes, beyond, can, guarantee, .. } = choice;
     let at_half_more = match beyond {
         Beyond::Rate(fpr) => Some(*fpr),
-        Beyond::Full | Beyond::Fixed => None,
+        _ => None,
     };
     let overhead = (plan.fpr > 0.0).then(|| math::overhead(plan.bits as f64, plan.capacity as f64, plan.fpr));
     json!({

@@ -245,7 +245,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         pairs.push(("fill", report::percent(report.fill)));
     }
     pairs.extend(filter.others().map(|others| ("known others", report::grouped(others))));
-    pairs.extend(doublings.map(|Doublings { made, planned }| {
+    pairs.extend(doublings.map(|Doublings { made, planned, .. }| {
         ("doublings", format!("{made}; the rate is kept through {planned}"))
     }));
     if exceptions > 0 {

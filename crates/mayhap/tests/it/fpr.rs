@@ -623,7 +623,7 @@ fn the_rate_of_the_blocks_at_hand_is_that_of_their_keys() {
         let filter = integers(&Spec::sized(300_000, 0.005).with_layout(layout), 300_000);
         let shape = match layout {
             Layout::Compact => BlockShape::Line { full: filter.probes() / 8, half: filter.probes() % 8 == 4 },
-            Layout::Fastest => BlockShape::Split,
+            _ => BlockShape::Split,
         };
         let found = math::blocks_fpr(shape, filter.words());
         assert!(
