@@ -115,6 +115,7 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
     }
 
     /// Writes parameters and payload. [`encode`] adds the rest of the file.
+    #[doc(hidden)]
     fn encode<'a>(&'a self, out: &mut Writer<'a>);
 
     /// Can keys be inserted?
@@ -162,6 +163,7 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
     ///
     /// # Errors
     /// [`OutOfMemory`], and nothing has changed.
+    #[doc(hidden)]
     fn settle(&mut self) -> Result<(), OutOfMemory> {
         Ok(())
     }

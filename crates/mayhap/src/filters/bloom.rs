@@ -1,35 +1,4 @@
 //! Bloom filter: approximate membership in 1.44 times the least possible space.
-//!
-//! **Answers** "was this key inserted?"
-//! **Promise** a key that is in is never denied, also when the filter is over-full; an absent key is
-//! admitted with the asked rate at capacity.
-//! **Not for** keys that must be removed again; sets whose size is unknown by orders of magnitude.
-//!
-//! ```text
-//!   key ─▶ digest ─▶ probes positions       bits  0 1 0 0 1 0 0 0 1 0 0 1 0
-//!                    1, 4, 11                       ▲     ▲             ▲      all set: perhaps
-//! ```
-//!
-//! | operation | cache lines                  | can fail |
-//! |-----------|------------------------------|----------|
-//! | contains  | `probes`; 3 or so for a miss  | no       |
-//! | insert    | `probes`                     | no       |
-//! | merge     | all, in order                | mismatch |
-//! | fold      | all, in order                | no divisor keeps the rate |
-//!
-//! **Paper** Bloom, *Space/Time Trade-offs in Hash Coding with Allowable Errors*, CACM 1970.
-//! **We differ** in that one 128-bit hash gives all positions (see [`positions`]) and that the number
-//! of bits is the exact one, not a power of two.
-//!
-//! ```
-//! use mayhap::Bloom;
-//!
-//! let mut seen = Bloom::new(1_000_000, 0.01)?;
-//! seen.insert("https://example.org/");
-//! assert!(seen.contains("https://example.org/"));
-//! assert_eq!(seen.probes(), 7);
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -97,9 +66,40 @@ const GATHER_FROM_BYTES: usize = 32 << 20;
 filter! {
     /// A classic Bloom filter.
     ///
+    /// **Answers** "was this key inserted?"
+    /// **Promise** a key that is in is never denied, also when the filter is over-full; an absent key is
+    /// admitted with the asked rate at capacity.
+    /// **Not for** keys that must be removed again; sets whose size is unknown by orders of magnitude.
+    ///
+    /// ```text
+    ///   key ─▶ digest ─▶ probes positions       bits  0 1 0 0 1 0 0 0 1 0 0 1 0
+    ///                    1, 4, 11                       ▲     ▲             ▲      all set: perhaps
+    /// ```
+    ///
+    /// | operation | cache lines                  | can fail |
+    /// |-----------|------------------------------|----------|
+    /// | contains  | `probes`; 3 or so for a miss  | no       |
+    /// | insert    | `probes`                     | no       |
+    /// | merge     | all, in order                | mismatch |
+    /// | fold      | all, in order                | no divisor keeps the rate |
+    ///
+    /// **Paper** Bloom, *Space/Time Trade-offs in Hash Coding with Allowable Errors*, CACM 1970.
+    /// **We differ** in that one 128-bit hash gives all positions (see [`positions`]) and that the number
+    /// of bits is the exact one, not a power of two.
+    ///
     /// The number of distinct keys is estimated too high after a merge of different sizes, where one key has set several
     /// neighbours. Of an intersection it is the number of common keys that was estimated when it was made; not a number if
     /// that is unknown, or if the intersection was changed afterwards.
+    ///
+    /// ```
+    /// use mayhap::Bloom;
+    ///
+    /// let mut seen = Bloom::new(1_000_000, 0.01)?;
+    /// seen.insert("https://example.org/");
+    /// assert!(seen.contains("https://example.org/"));
+    /// assert_eq!(seen.probes(), 7);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     Bloom(Bits) = FAMILY {
         new,
         specified,

@@ -1,21 +1,4 @@
 //! Roaring bitmap: exact membership of integers, small also when they are far apart.
-//!
-//! **Answers** "is this integer in the set?"
-//! **Promise** no wrong answer, for every 64-bit integer.
-//! **Not for** keys that are not integers; dense sets (a `bitmap` is smaller and faster there).
-//!
-//! ```text
-//!   integer ─▶ high 48 bits: container · low 16 bits: place     array (≤ 4096) | bitmap | runs
-//! ```
-//!
-//! | operation | cache lines             | can fail |
-//! |-----------|-------------------------|----------|
-//! | contains  | a few (two searches)    | no       |
-//! | insert    | a few, may move 8 KiB   | no       |
-//! | remove    | a few, may move 8 KiB   | no       |
-//!
-//! **Paper** Lemire, Kai, Kaser, *Consistently faster and smaller compressed bitmaps with Roaring*, 2016.
-//! **We differ** in nothing: the `roaring` crate does it, and the payload is the portable 64-bit form.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -68,6 +51,23 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
 
 filter! {
     /// An exact set of 64-bit integers.
+    ///
+    /// **Answers** "is this integer in the set?"
+    /// **Promise** no wrong answer, for every 64-bit integer.
+    /// **Not for** keys that are not integers; dense sets (a `bitmap` is smaller and faster there).
+    ///
+    /// ```text
+    ///   integer ─▶ high 48 bits: container · low 16 bits: place     array (≤ 4096) | bitmap | runs
+    /// ```
+    ///
+    /// | operation | cache lines             | can fail |
+    /// |-----------|-------------------------|----------|
+    /// | contains  | a few (two searches)    | no       |
+    /// | insert    | a few, may move 8 KiB   | no       |
+    /// | remove    | a few, may move 8 KiB   | no       |
+    ///
+    /// **Paper** Lemire, Kai, Kaser, *Consistently faster and smaller compressed bitmaps with Roaring*, 2016.
+    /// **We differ** in nothing: the `roaring` crate does it, and the payload is the portable 64-bit form.
     ///
     /// No answer is wrong: what is said of keys that are perhaps in holds for keys that are in. Keys that are no integers are
     /// not in.
