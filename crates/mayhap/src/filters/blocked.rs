@@ -15,7 +15,9 @@ use crate::bits::Parts;
 use crate::bits::{AtomicWords, Words};
 use crate::error::{DecodeError, Mismatch, SpecError};
 use crate::family::{AnyFilter, Cost, Family, Make};
-use crate::hash::{Digest, Hashing, Here, Key};
+#[cfg(feature = "std")]
+use crate::hash::Here;
+use crate::hash::{Digest, Hashing, Key};
 use crate::intersection::Intersection;
 use crate::math::{self, BlockShape};
 use crate::narrow::{index, small};
@@ -492,6 +494,7 @@ impl PartedBlocked {
 #[cfg(feature = "std")]
 impl crate::traits::sealed::Sealed for PartedBlocked {}
 
+#[cfg(feature = "std")]
 impl SharedInsert for PartedBlocked {
     fn hashing(&self) -> Hashing {
         self.filter.hashing()

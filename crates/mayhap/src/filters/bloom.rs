@@ -15,7 +15,9 @@ use crate::bits::{
 };
 use crate::error::{DecodeError, FoldError, Mismatch, SpecError};
 use crate::family::{AnyFilter, Cost, Family, Make};
-use crate::hash::{Digest, Hashing, Here, Key};
+#[cfg(feature = "std")]
+use crate::hash::Here;
+use crate::hash::{Digest, Hashing, Key};
 use crate::intersection::Intersection;
 use crate::math;
 #[cfg(feature = "std")]
@@ -1081,6 +1083,7 @@ impl PrivateBlooms {
 #[cfg(feature = "std")]
 impl crate::traits::sealed::Sealed for PrivateBlooms {}
 
+#[cfg(feature = "std")]
 impl SharedInsert for PrivateBlooms {
     fn hashing(&self) -> Hashing {
         self.hashing
@@ -1148,6 +1151,7 @@ impl ScatteredBloom {
 #[cfg(feature = "std")]
 impl crate::traits::sealed::Sealed for ScatteredBloom {}
 
+#[cfg(feature = "std")]
 impl SharedInsert for ScatteredBloom {
     fn hashing(&self) -> Hashing {
         self.filter.hashing()
