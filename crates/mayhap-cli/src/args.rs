@@ -279,7 +279,7 @@ impl KeyArgs {
     /// How keys are taken from records for a filter, which may have its own way with a kind: what is a number of 32 bits to
     /// the user is one of 64 bits to a program that knows no others.
     pub(crate) fn selector_for(&self, filter: &dyn AnyFilter) -> Selector {
-        let widens = filter.rule().is_some()
+        let widens = filter.program().is_some()
             && matches!(filter.hashing(), Hashing::Integer | Hashing::Foreign(ForeignHash::Spark { .. }));
         let selector = self.selector();
         let kind = if widens && selector.kind == Kind::I32 { Kind::I64 } else { selector.kind };

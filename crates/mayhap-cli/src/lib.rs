@@ -3,6 +3,7 @@
 //! It is a library with one function so that cargo compiles it beside the code generation of the libraries that it uses; a
 //! program alone waits until all of them are finished. Nothing here is for other programs.
 
+mod advice;
 mod args;
 #[cfg(unix)]
 mod cmd;
@@ -37,6 +38,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue};
 
 use args::{Cli, Command};
+use mayhap_store::StoreError;
 use mayhap_store::fault::{Stream, was_closed};
 
 /// Something matched, or all went well.
@@ -87,7 +89,7 @@ pub fn run() -> ExitCode {
         // The reader has closed the pipe: `mayhap dedup | head -1` is no error.
         Err(error) if is_closed_pipe(&error) => ExitCode::from(YES),
         Err(error) => {
-            report::note(format_args!("mayhap: {error:#}"));
+            report::note(format_args!("mayhap: {}", advice::chain(&error)));
             ExitCode::from(ERROR)
         }
     }
@@ -136,7 +138,8 @@ fn make_visible(error: &mut clap::Error) {
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let closed = |e: &io::Error| e.kind() == io::ErrorKind::BrokenPipe;
-    error.chain().any(|cause| {
+    // A filter that was not written to a pipe is an error.
+    error.chain().take_while(|cause| !cause.is::<StoreError>()).any(|cause| {
         cause.downcast_ref::<io::Error>().is_some_and(closed)
             || cause
                 .downcast_ref::<serde_json::Error>()

@@ -144,9 +144,10 @@ pub(crate) fn family(name: &str, layout: Option<Layout>) -> String {
 
 /// A filter's family, with its layout or counting rule where it has a choice.
 pub(crate) fn kind(filter: &dyn AnyFilter) -> String {
-    match filter.counters().and_then(|counters| counters.rule) {
+    let details = filter.details();
+    match details.counters.and_then(|counters| counters.rule) {
         Some(rule) => format!("{} ({})", filter.family().name, rule.name()),
-        None => family(filter.family().name, filter.layout()),
+        None => family(filter.family().name, details.layout),
     }
 }
 

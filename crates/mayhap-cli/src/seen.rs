@@ -6,7 +6,7 @@ use std::mem::take;
 use anyhow::Result;
 use mayhap::{AnyFilter, Digest, Full, Insertion, Spec, Table};
 
-use crate::report;
+use crate::{advice, report};
 
 /// A filter that is told keys, and tells of each whether it is new.
 pub(crate) struct Seen {
@@ -205,7 +205,11 @@ impl Seen {
     fn takes_no_more(&self, error: &Full) -> LimitReached {
         let way_out =
             if self.limits.is_state { "; what was printed is remembered; begin another file" } else { "" };
-        LimitReached(format!("after {} records: {error}{way_out}", report::grouped(self.noted)))
+        LimitReached(format!(
+            "after {} records: {}{way_out}",
+            report::grouped(self.noted),
+            advice::shown(error)
+        ))
     }
 
     fn has_no_room(&self) -> LimitReached {

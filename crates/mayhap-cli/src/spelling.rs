@@ -1,5 +1,6 @@
 //! The file remembers how its keys are spelled: what the command line says against what the file says.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -84,9 +85,9 @@ impl KeyArgs {
             let (options, verb) =
                 (contradicting.join(" and "), if contradicting.len() > 1 { "say" } else { "says" });
             bail!(
-                "{}: its keys are spelled {spelling}, and {options} {verb} otherwise; leave {} out, or build the filter \
-                 so",
+                "{}: its keys are spelled {}, and {options} {verb} otherwise; leave {} out, or build the filter so",
                 path.display(),
+                as_options(spelling),
                 if contradicting.len() > 1 { "them" } else { "it" },
             );
         }
@@ -169,6 +170,29 @@ pub(crate) fn described(cut: &Cut) -> String {
     }
 }
 
+/// How keys are spelled, as the options that say so.
+pub(crate) fn as_options(spelling: &Spelling) -> String {
+    let mut options: Vec<Cow<'_, str>> = Vec::new();
+    let mut add = |is_set: bool, option: &'static str| options.extend(is_set.then_some(option.into()));
+    add(spelling.crlf, "--crlf");
+    add(spelling.trim, "--trim");
+    add(spelling.ignore_case, "--ignore-case");
+    if spelling.kind != KeyKind::Bytes {
+        options.push(format!("--as {}", spelling.kind.name()).into());
+    }
+    match spelling.url.as_deref() {
+        None => {}
+        Some("") => options.push("--url".into()),
+        Some(names) => options.push(format!("--strip-query {names}").into()),
+    }
+    match spelling.json {
+        JsonKeys::None => {}
+        JsonKeys::Strings => options.push("JSON strings".into()),
+        JsonKeys::Mixed => options.push("JSON values".into()),
+    }
+    if options.is_empty() { "as they stand".into() } else { options.join(" ") }
+}
+
 /// Says what a format has no place for.
 pub(crate) fn warn_of_loss(common: &Common, output: &Path, format: &str, filter: &dyn AnyFilter) {
     let Some(rules) = filter.key_rules().filter(|rules| !rules.spelling.is_plain()) else { return };
@@ -176,7 +200,7 @@ pub(crate) fn warn_of_loss(common: &Common, output: &Path, format: &str, filter:
         "warning: {}: a file of the format {format} does not say how its keys are spelled: {}; keys that are looked up in it \
          have to be spelled so",
         output.display(),
-        rules.spelling,
+        as_options(&rules.spelling),
     ));
 }
 
@@ -187,9 +211,11 @@ pub(crate) fn must_be_alike(one: (&Path, &dyn AnyFilter), other: (&Path, &dyn An
     let (ours, theirs) = (spelling(one.1), spelling(other.1));
     if ours.joined(&theirs).is_none() {
         bail!(
-            "{} and {}: their keys are spelled differently: {ours}, and {theirs}",
+            "{} and {}: their keys are spelled differently: {}, and {}",
             one.0.display(),
             other.0.display(),
+            as_options(&ours),
+            as_options(&theirs),
         );
     }
     Ok(())

@@ -142,7 +142,15 @@ impl fmt::Display for Impossible {
     }
 }
 
-impl core::error::Error for Impossible {}
+impl core::error::Error for Impossible {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Spec(error) => error.source(),
+            Self::Failed(error) => error.source(),
+            _ => None,
+        }
+    }
+}
 
 /// Makes a filter of the drawn keys and asks it for all of them, and for the absent ones.
 ///
@@ -319,7 +327,8 @@ fn predicted(
     // Copies take slots, and a key that matches one of them matches all: only different ones count. A small cuckoo filter sees
     // that by itself.
     let copies = filter
-        .slots()
+        .details()
+        .slots
         .filter(|slots| slots.used > distinct)
         .filter(|slots| family.name != "cuckoo" || slots.slots > 4 * LOOKED_AT_BUCKETS)
         .map_or(1.0, |slots| distinct as f64 / slots.used as f64);

@@ -180,7 +180,7 @@ pub fn insert_time_against_load(count: u64, fpr: f64, seed: u64, advance: Advanc
             let inserted =
                 filter.as_insert().expect("a cuckoo filter inserts").insert_batch(digests, &mut outcomes);
             let ns = started.elapsed().as_nanos() as f64 / outcomes.len().max(1) as f64;
-            let load = filter.slots().expect("a cuckoo filter has slots").load();
+            let load = filter.details().slots.expect("a cuckoo filter has slots").load();
             points.push((load, ns));
             advance(digests.len() as u64);
             if inserted.is_err() {

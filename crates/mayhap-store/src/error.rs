@@ -50,17 +50,22 @@ impl StoreError {
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io { path, doing, source } => write!(f, "{}: cannot {doing}: {source}", path.display()),
+            Self::Io { path, doing, .. } => write!(f, "{}: cannot {doing}", path.display()),
             Self::Decode { path, source } => write!(f, "{}: {source}", path.display()),
-            Self::Memory { bytes, source } => {
-                write!(
-                    f,
-                    "{bytes} bytes of memory for digests were asked for and not granted: {source}; hold fewer in memory"
-                )
-            }
+            Self::Memory { bytes, .. } => write!(
+                f,
+                "{bytes} bytes of memory for digests were asked for and not granted; hold fewer in memory"
+            ),
         }
     }
 }
 
-// The text already contains the source's, so it is not offered as a source again.
-impl std::error::Error for StoreError {}
+impl std::error::Error for StoreError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } | Self::Memory { source, .. } => Some(source),
+            // Its text is in ours.
+            Self::Decode { source, .. } => source.source(),
+        }
+    }
+}

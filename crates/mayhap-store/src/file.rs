@@ -428,8 +428,15 @@ impl<E: fmt::Display> fmt::Display for UpdateError<E> {
     }
 }
 
-// The text is that of the error within, so it is not offered as a source again.
-impl<E: std::error::Error> std::error::Error for UpdateError<E> {}
+impl<E: std::error::Error> std::error::Error for UpdateError<E> {
+    /// That of the error within, whose text is the text of this one.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Store(error) => error.source(),
+            Self::Change(error) => error.source(),
+        }
+    }
+}
 
 /// Changes a filter file under its lock, so that of two writers at the same time none loses a key.
 ///

@@ -1,7 +1,11 @@
 //! One small type per way of failing, holding facts; the sentence is made by `Display`.
 //!
-//! Every text is one line in lower case: what was expected, what was found and, when there is one,
-//! the way out.
+//! Every text is one line in lower case: what was expected, what was found and, when there is one, the way out, in terms of
+//! the library. A program adds its own flags.
+//!
+//! An error is either another one under a wider type, as in [`Error::Full`]: then it has the text of that one and the same
+//! source. Or it says what failed, and [`source`](core::error::Error::source) says why, as in [`Mismatch::Full`]. So a report
+//! that prints an error and its sources says nothing twice.
 
 use alloc::string::String;
 use core::fmt;
@@ -111,19 +115,17 @@ impl fmt::Display for Full {
                 "the filter is full, and its header asks for {bytes} bytes to grow where its size justifies {most}; the \
                  file is damaged or crafted"
             ),
-            Limit::Damaged => {
-                f.write_str("the filter is damaged and nothing was changed; mayhap info --verify says more")
-            }
+            Limit::Damaged => f.write_str("the filter is damaged and nothing was changed"),
             Limit::Copies { most } => write!(
                 f,
                 "the key is in {most} times already, or others are that look the same, and more do not fit; insert \
-                 each key once (mayhap dedup drops repeats), or use a family that counts"
+                 each key once, or use a family that counts"
             ),
             Limit::Repeats { most, used, slots } => write!(
                 f,
                 "there is no room for this key, although only {used} of {slots} slots are taken: keys that were inserted \
                  several times take the slots that it may have, and a key can be in at most {most} times; insert each key \
-                 once (mayhap dedup drops repeats), or use a family that counts"
+                 once, or use a family that counts"
             ),
             Limit::Area { area, areas } => write!(
                 f,
@@ -144,7 +146,139 @@ impl fmt::Display for Full {
 
 impl core::error::Error for Full {}
 
-/// Two filters cannot be combined, and this is the first thing in which they differ.
+/// A value of a parameter, in an error.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Value {
+    /// A whole number.
+    Whole(u64),
+    /// A rate, or another number that is not whole.
+    Rate(f64),
+    /// A seed or the id of a secret, shown in hexadecimal.
+    Id(u64),
+    /// A word, such as the name of a layout, or why there is no number.
+    Word(&'static str),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Whole(number) => write!(f, "{number}"),
+            // Plain decimals of 1e-300 would fill the screen with zeros.
+            Self::Rate(rate) if rate != 0.0 && rate.abs() < 1e-4 => write!(f, "{rate:e}"),
+            Self::Rate(rate) => write!(f, "{rate}"),
+            Self::Id(id) => write!(f, "{id:016x}"),
+            Self::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Self {
+        Self::Whole(number)
+    }
+}
+
+impl From<u32> for Value {
+    fn from(number: u32) -> Self {
+        Self::Whole(number.into())
+    }
+}
+
+impl From<u16> for Value {
+    fn from(number: u16) -> Self {
+        Self::Whole(number.into())
+    }
+}
+
+impl From<f64> for Value {
+    fn from(rate: f64) -> Self {
+        Self::Rate(rate)
+    }
+}
+
+impl From<&'static str> for Value {
+    fn from(word: &'static str) -> Self {
+        Self::Word(word)
+    }
+}
+
+/// What two filters must have in common to be combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Parameter {
+    /// The program whose rules they follow.
+    Program,
+    /// The hash function.
+    Hashing,
+    /// The seed of the hash function.
+    Seed,
+    /// The secret of the hash function, shown by its id.
+    Secret,
+    /// The rule from hash to positions.
+    Positions,
+    /// How blocks are laid out.
+    Layout,
+    /// The number of bits.
+    Bits,
+    /// The number of bytes.
+    Bytes,
+    /// The number of positions of a key.
+    Probes,
+    /// The number of buckets.
+    Buckets,
+    /// The number of slots.
+    Slots,
+    /// The bits of a fingerprint.
+    FingerprintBits,
+    /// The number of distinct hashes of keys.
+    DistinctKeys,
+    /// The number of offsets per window.
+    Shifts,
+    /// The bits of a counter.
+    CounterBits,
+    /// The rule for counting.
+    CountingRule,
+    /// The number of areas.
+    Areas,
+}
+
+impl Parameter {
+    /// What differs, in words, and how to build filters that agree in it; no text where the first says it all.
+    const fn texts(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Program => ("the programs whose rules they follow", ""),
+            Self::Hashing => ("hash functions", ""),
+            Self::Seed => ("seeds", "build both with the same seed"),
+            Self::Secret => ("ids of the secrets", "build both with the same secret"),
+            Self::Positions => ("rules from hash to positions", ""),
+            Self::Layout => ("layouts", "build both with the same layout"),
+            Self::Bits => ("numbers of bits", "build both with the same capacity and false-positive rate"),
+            Self::Bytes => ("numbers of bytes", "build both with the same capacity and false-positive rate"),
+            Self::Probes => {
+                ("numbers of probes", "build both with the same capacity and false-positive rate")
+            }
+            Self::Buckets => ("numbers of buckets", "build both with the same capacity"),
+            Self::Slots => (
+                "numbers of slots",
+                "neither is the other doubled; build both with the same capacity, or both without one",
+            ),
+            Self::FingerprintBits => {
+                ("bits per fingerprint", "build both with the same capacity and false-positive rate")
+            }
+            Self::DistinctKeys => (
+                "numbers of distinct key hashes",
+                "build both with the same capacity and false-positive rate",
+            ),
+            Self::Shifts => ("numbers of shifts", "build both with the same number"),
+            Self::CounterBits => ("bits per counter", "build both with the same counters"),
+            Self::CountingRule => ("counting rules", "build both with the same rule"),
+            Self::Areas => ("numbers of areas", "build both with the same labels in the same order"),
+        }
+    }
+}
+
+/// Two filters cannot be combined, and this is the first reason.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Mismatch {
@@ -152,57 +286,17 @@ pub enum Mismatch {
     Family {
         /// The one that was to change.
         ours: &'static str,
-        /// The one that was to be merged into it.
+        /// The one that was to be combined with it.
         theirs: &'static str,
     },
-    /// They have different numbers of bits.
-    Bits {
-        /// The one that was to change.
-        ours: u64,
-        /// The one that was to be merged into it.
-        theirs: u64,
-    },
-    /// They probe different numbers of positions.
-    Probes {
-        /// The one that was to change.
-        ours: u32,
-        /// The one that was to be merged into it.
-        theirs: u32,
-    },
-    /// Their blocks are laid out differently.
-    Layout {
-        /// The one that was to change.
-        ours: &'static str,
-        /// The one that was to be merged into it.
-        theirs: &'static str,
-    },
-    /// They have counters of different widths; `None` is a variable one.
-    CounterBits {
-        /// The one that was to change.
-        ours: Option<u32>,
-        /// The one that was to be merged into it.
-        theirs: Option<u32>,
-    },
-    /// They have different numbers of offsets per window.
-    Shifts {
-        /// The one that was to change.
-        ours: u32,
-        /// The one that was to be merged into it.
-        theirs: u32,
-    },
-    /// One has counters of so many bits and the other has none.
-    Counters {
-        /// The one that was to change.
-        ours: Option<u32>,
-        /// The one that was to be merged into it.
-        theirs: Option<u32>,
-    },
-    /// They count by different rules.
-    CountingRule {
-        /// The one that was to change.
-        ours: &'static str,
-        /// The one that was to be merged into it.
-        theirs: &'static str,
+    /// They differ in a parameter.
+    Differ {
+        /// In which.
+        what: Parameter,
+        /// That of the filter that was to change.
+        ours: Value,
+        /// That of the filter that was to be combined with it.
+        theirs: Value,
     },
     /// They agree, but what counts by this rule does not merge.
     Unmergeable {
@@ -216,85 +310,15 @@ pub enum Mismatch {
     },
     /// Their keys are spelled by different [rules](crate::key_rules).
     Spelling,
-    /// They hash by different schemes.
-    Hashing {
-        /// The one that was to change.
-        ours: &'static str,
-        /// The one that was to be merged into it.
-        theirs: &'static str,
-    },
-    /// They hash by the same scheme under different seeds.
-    Seed {
-        /// The one that was to change.
-        ours: u64,
-        /// The one that was to be merged into it.
-        theirs: u64,
-    },
-    /// They hash by the same scheme under different secrets, told apart by their ids.
-    Secret {
-        /// The one that was to change.
-        ours: u64,
-        /// The one that was to be merged into it.
-        theirs: u64,
-    },
-    /// They have different numbers of buckets.
-    Buckets {
-        /// The one that was to change.
-        ours: u64,
-        /// The one that was to be merged into it.
-        theirs: u64,
-    },
-    /// Their fingerprints have different numbers of bits.
-    Fingerprints {
-        /// The one that was to change.
-        ours: u32,
-        /// The one that was to be merged into it.
-        theirs: u32,
-    },
-    /// They tell different numbers of keys from each other.
-    Names {
-        /// The one that was to change.
-        ours: u64,
-        /// The one that was to be merged into it.
-        theirs: u64,
-    },
-    /// They have different numbers of areas.
-    Areas {
-        /// The one that was to change.
-        ours: u16,
-        /// The one that was to be merged into it.
-        theirs: u16,
-    },
     /// They call an area differently.
     AreaName {
         /// Which.
         area: u16,
     },
-    /// They follow the rules of different programs, or one of them follows ours.
-    Rule {
-        /// The one that was to change.
-        ours: &'static str,
-        /// The one that was to be merged into it.
-        theirs: &'static str,
-    },
-    /// They find positions by different rules of one program.
-    Probing {
-        /// The one that was to change.
-        ours: &'static str,
-        /// The one that was to be merged into it.
-        theirs: &'static str,
-    },
     /// They differ in something that only their program knows.
     PeerField {
         /// In what.
         field: &'static str,
-    },
-    /// They have different numbers of slots, and neither is the other doubled.
-    Slots {
-        /// The one that was to change.
-        ours: u64,
-        /// The one that was to be merged into it.
-        theirs: u64,
     },
     /// They agree, but there is no memory for the result.
     Memory {
@@ -317,70 +341,44 @@ pub enum Mismatch {
     Full(Full),
 }
 
+/// Compares what `parameters` lists of two filters.
+///
+/// # Errors
+/// [`Mismatch::Differ`] names the first difference.
+pub(crate) fn must_agree<T: Copy, const N: usize>(
+    ours: T,
+    theirs: T,
+    parameters: impl Fn(T) -> [(Parameter, Value); N],
+) -> Result<(), Mismatch> {
+    let mut both = parameters(ours).into_iter().zip(parameters(theirs));
+    match both.find(|((_, ours), (_, theirs))| ours != theirs) {
+        Some(((what, ours), (_, theirs))) => Err(Mismatch::Differ { what, ours, theirs }),
+        None => Ok(()),
+    }
+}
+
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Family { ours, theirs } => write!(f, "families differ: {ours} and {theirs}"),
-            Self::Bits { ours, theirs } => {
-                write!(f, "numbers of bits differ: {ours} and {theirs}; build both with the same -n and -p")
+            Self::Differ { what, ours, theirs } => {
+                let (name, way_out) = what.texts();
+                write!(f, "{name} differ: {ours} and {theirs}")?;
+                if way_out.is_empty() { Ok(()) } else { write!(f, "; {way_out}") }
             }
-            Self::Probes { ours, theirs } => write!(f, "numbers of probes differ: {ours} and {theirs}"),
-            Self::Layout { ours, theirs } => {
-                write!(f, "layouts differ: {ours} and {theirs}; build both with the same --layout")
-            }
-            Self::CounterBits { ours, theirs } => {
-                write!(f, "widths of counters differ: {} and {}", CounterBits(*ours), CounterBits(*theirs))
-            }
-            Self::Shifts { ours, theirs } => write!(f, "numbers of shifts differ: {ours} and {theirs}"),
-            Self::Counters { ours, theirs } => {
-                let bits = |bits: &Option<u32>| bits.unwrap_or(0);
-                write!(f, "bits of counters differ (0 is none): {} and {}", bits(ours), bits(theirs))
-            }
-            Self::CountingRule { ours, theirs } => write!(f, "counting rules differ: {ours} and {theirs}"),
             Self::Unmergeable { rule } => {
                 write!(f, "filters that count by {rule} cannot merge; those by minimum-selection can")
             }
-            Self::Buckets { ours, theirs } => {
-                write!(f, "numbers of buckets differ: {ours} and {theirs}; build both with the same -n")
-            }
-            Self::Fingerprints { ours, theirs } => write!(
-                f,
-                "lengths of fingerprints differ: {ours} and {theirs} bits; build both with the same -n and -p"
-            ),
-            Self::Names { ours, theirs } => write!(
-                f,
-                "different numbers of keys are told from each other, {ours} and {theirs}; build both with the same -n and -p"
-            ),
-            Self::Areas { ours, theirs } => write!(
-                f,
-                "numbers of areas differ: {ours} and {theirs}; build both with the same labels in the same order"
-            ),
             Self::AreaName { area } => write!(
                 f,
                 "the names of area {area} differ; build both with the same labels in the same order"
             ),
-            Self::Slots { ours, theirs } => write!(
-                f,
-                "numbers of slots differ: {ours} and {theirs}, and neither is the other doubled; build both with the \
-                 same -n, or both without"
-            ),
-            Self::Hashing { ours, theirs } => write!(f, "hash functions differ: {ours} and {theirs}"),
-            Self::Rule { ours, theirs } => {
-                write!(f, "they follow the rules of different programs: {ours} and {theirs}")
-            }
-            Self::Probing { ours, theirs } => {
-                write!(f, "rules from digest to positions differ: {ours} and {theirs}")
-            }
             Self::PeerField { field } => write!(f, "their {field} differ"),
-            Self::Seed { ours, theirs } => write!(f, "seeds differ: {ours:016x} and {theirs:016x}"),
             Self::Exceptions { theirs } => write!(
                 f,
                 "the other filter has {theirs} exceptions and this one has no place for them; give it one with except"
             ),
             Self::Spelling => f.write_str("their keys are spelled differently"),
-            Self::Secret { ours, theirs } => {
-                write!(f, "secrets differ: the ids are {ours:016x} and {theirs:016x}")
-            }
             Self::Memory { bytes } => {
                 write!(f, "{bytes} bytes of memory are needed for the result and were not granted")
             }
@@ -398,21 +396,16 @@ impl fmt::Display for Mismatch {
                 Rate(*sum),
                 Rate(*asked)
             ),
-            Self::Full(full) => write!(f, "the keys of both do not fit: {full}"),
+            Self::Full(_) => f.write_str("the keys of both do not fit"),
         }
     }
 }
 
-impl core::error::Error for Mismatch {}
-
-/// A width in a sentence.
-struct CounterBits(Option<u32>);
-
-impl fmt::Display for CounterBits {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Some(bits) => write!(f, "{bits} bits"),
-            None => f.write_str("variable"),
+impl core::error::Error for Mismatch {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Full(full) => Some(full),
+            _ => None,
         }
     }
 }
@@ -460,7 +453,14 @@ impl fmt::Display for BuildError {
     }
 }
 
-impl core::error::Error for BuildError {}
+impl core::error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Spec(error) => error.source(),
+            _ => None,
+        }
+    }
+}
 
 impl From<SpecError> for BuildError {
     fn from(e: SpecError) -> Self {
@@ -985,6 +985,13 @@ pub enum DecodeError {
         /// The id.
         found: u16,
     },
+    /// The file has a filter of another family than the type that was asked for.
+    OtherFamily {
+        /// The family of the type.
+        expected: &'static str,
+        /// The id of the file's family.
+        found: u16,
+    },
     /// The file needs a part of this library that it was built without.
     Feature {
         /// The Cargo feature that brings it.
@@ -1012,6 +1019,8 @@ pub enum DecodeError {
         /// Its id.
         found: u32,
     },
+    /// It has [exceptions](crate::except), which its kind of filter or a type of one family does not have.
+    Excepted,
     /// Its keys are spelled by a rule whose meaning is unknown: see [`key_rules`](crate::key_rules).
     KeyRule {
         /// Its number.
@@ -1106,6 +1115,11 @@ impl fmt::Display for DecodeError {
                 )
             }
             Self::Family { found } => write!(f, "unknown family id {found}; update mayhap"),
+            Self::OtherFamily { expected, found } => write!(
+                f,
+                "a filter of the family {expected} was expected, and the file has one of another family, with the id \
+                 {found}; open it as a filter of any family"
+            ),
             Self::Feature { feature } => write!(f, "this file needs the feature `{feature}`"),
             Self::Hashing { scheme, version } => {
                 write!(f, "unknown hash function: id {scheme}, version {version}; update mayhap")
@@ -1114,7 +1128,7 @@ impl fmt::Display for DecodeError {
                 write!(f, "unknown probing rule {found} for this family; update mayhap")
             }
             Self::Flags { found } => write!(f, "unknown flags {found:#x}; update mayhap"),
-            Self::Section { found: 2 } => f.write_str(
+            Self::Excepted => f.write_str(
                 "the file has exceptions (section 2), which neither an exact set nor a type of one family has; read it \
                  as a filter of any family",
             ),
@@ -1144,7 +1158,7 @@ impl fmt::Display for DecodeError {
             ),
             Self::HashRule { known } => write!(
                 f,
-                "the file does not say how its keys were hashed; name the rule, if it is one that is known: --hash {known}"
+                "the file does not say how its keys were hashed; name the rule, if it is one that is known: {known}"
             ),
             Self::AreaName { area, problem } => write!(f, "the name of area {area} {problem}"),
             Self::Payload { problem } => write!(f, "damaged payload: {problem}"),
@@ -1284,7 +1298,14 @@ impl fmt::Display for AdviseError {
     }
 }
 
-impl core::error::Error for AdviseError {}
+impl core::error::Error for AdviseError {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Spec(error) => error.source(),
+            _ => None,
+        }
+    }
+}
 
 impl From<SpecError> for AdviseError {
     fn from(e: SpecError) -> Self {
@@ -1358,8 +1379,23 @@ impl fmt::Display for Error {
     }
 }
 
-// The text is the inner error's already, so it is not offered as a source again.
-impl core::error::Error for Error {}
+impl core::error::Error for Error {
+    /// That of the error within, whose text is the text of this one.
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Spec(error) => error.source(),
+            Self::Decode(error) => error.source(),
+            Self::Mismatch(error) => error.source(),
+            Self::Fold(error) => error.source(),
+            Self::Build(error) => error.source(),
+            Self::Advise(error) => error.source(),
+            Self::Full(error) => error.source(),
+            Self::Unsupported { .. }
+            | Self::UnsupportedByRule { .. }
+            | Self::UnsupportedWithoutCounters { .. } => None,
+        }
+    }
+}
 
 impl From<SpecError> for Error {
     fn from(e: SpecError) -> Self {

@@ -8,13 +8,11 @@ use core::num::NonZeroU16;
 use crate::bits::{Bytes, OutOfMemory};
 use crate::error::{DecodeError, Error, FoldError, Full, Mismatch, SpecError};
 use crate::family::{
-    AnyFilter, AreasReport, Capabilities, CounterReport, Doublings, Exceptions, Family, LayerReport, Report,
-    Slots, WindowReport, bare, by_digests, insert_by_digests,
+    AnyFilter, Capabilities, Details, Exceptions, Family, Report, bare, by_digests, insert_by_digests,
 };
 use crate::filters::exact::Exact;
 use crate::hash::{Digest, Hashing};
 use crate::key_rules::{Cut, KeyRules};
-use crate::spec::Layout;
 use crate::traits::{
     Associate, Association, Count, Filter, Fold, Insert, Insertion, Intersect, Label, Labels, Merge, Removal,
     Remove, Subtract,
@@ -71,7 +69,7 @@ use crate::wire::{EXCEPTIONS, KEY_RULES, Writer};
 /// ```
 #[must_use]
 pub fn except(filter: Box<dyn AnyFilter>, keys: impl IntoIterator<Item = Digest>) -> Box<dyn AnyFilter> {
-    if filter.can().exact || filter.rule().is_some() {
+    if filter.can().exact || filter.program().is_some() {
         return filter;
     }
     let mut excepted = Excepted::of(filter);
@@ -201,8 +199,8 @@ impl Excepted {
 
 /// The filter of the bytes of a section: at least one digest, each above the one before.
 pub(crate) fn decode(filter: Box<dyn AnyFilter>, section: Bytes) -> Result<Box<dyn AnyFilter>, DecodeError> {
-    if filter.can().exact || filter.rule().is_some() {
-        return Err(DecodeError::Section { found: EXCEPTIONS });
+    if filter.can().exact || filter.program().is_some() {
+        return Err(DecodeError::Excepted);
     }
     if section.is_empty() || !section.len().is_multiple_of(size_of::<Digest>()) {
         return Err(DecodeError::Value { field: "length of the exceptions", found: section.len() as u64 });
@@ -441,8 +439,8 @@ impl AnyFilter for Excepted {
     fn set_paths(&mut self, paths: crate::paths::Paths) {
         self.filter.set_paths(paths);
     }
-    fn rule(&self) -> Option<&'static str> {
-        self.filter.rule()
+    fn program(&self) -> Option<&'static str> {
+        self.filter.program()
     }
     fn guesses_capacity(&self) -> bool {
         self.filter.guesses_capacity()
@@ -450,35 +448,14 @@ impl AnyFilter for Excepted {
     fn report(&self) -> Report {
         self.filter.report()
     }
-    fn layout(&self) -> Option<Layout> {
-        self.filter.layout()
-    }
-    fn counters(&self) -> Option<CounterReport> {
-        self.filter.counters()
+    fn details(&self) -> Details<'_> {
+        self.filter.details()
     }
     fn can(&self) -> Capabilities {
         self.filter.can()
     }
     fn unsupported(&self, operation: &'static str) -> Error {
         self.filter.unsupported(operation)
-    }
-    fn slots(&self) -> Option<Slots> {
-        self.filter.slots()
-    }
-    fn area_report(&self) -> Option<AreasReport<'_>> {
-        self.filter.area_report()
-    }
-    fn layers(&self) -> Vec<LayerReport> {
-        self.filter.layers()
-    }
-    fn window(&self) -> Option<WindowReport> {
-        self.filter.window()
-    }
-    fn others(&self) -> Option<u64> {
-        self.filter.others()
-    }
-    fn doublings(&self) -> Option<Doublings> {
-        self.filter.doublings()
     }
     fn exceptions(&self) -> Option<Exceptions<'_>> {
         let exceptions = self.exceptions.as_ref()?;

@@ -30,18 +30,14 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
     /// Capacity, fill, rates: what a user wants to see.
     fn report(&self) -> Report;
 
-    /// How it is laid out, where its family has a choice.
-    fn layout(&self) -> Option<Layout> {
-        None
+    /// What there is to say of it besides, which not every filter has. It can take longer than the report: that of a filter
+    /// of another program may count bits.
+    fn details(&self) -> Details<'_> {
+        Details::default()
     }
 
-    /// Its counters, where it has any.
-    fn counters(&self) -> Option<CounterReport> {
-        None
-    }
-
-    /// Whose rules it follows, if it is another program's: see the module `interop`.
-    fn rule(&self) -> Option<&'static str> {
+    /// The program whose rules it follows, if it is not ours: see the module `interop`.
+    fn program(&self) -> Option<&'static str> {
         None
     }
 
@@ -59,36 +55,6 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
     /// The error for an operation that this filter lacks.
     fn unsupported(&self, operation: &'static str) -> Error {
         Error::Unsupported { family: self.family().name, operation }
-    }
-
-    /// How many of its slots are taken, where it has slots.
-    fn slots(&self) -> Option<Slots> {
-        None
-    }
-
-    /// Its areas, where it has any.
-    fn area_report(&self) -> Option<AreasReport<'_>> {
-        None
-    }
-
-    /// Its layers, oldest first, where it grows by them.
-    fn layers(&self) -> Vec<LayerReport> {
-        Vec::new()
-    }
-
-    /// What it remembers, where it forgets.
-    fn window(&self) -> Option<WindowReport> {
-        None
-    }
-
-    /// How many keys it knows not to be in, where it knows any.
-    fn others(&self) -> Option<u64> {
-        None
-    }
-
-    /// How often it has doubled, where it does.
-    fn doublings(&self) -> Option<Doublings> {
-        None
     }
 
     /// Its exceptions, where it can have any: [`except`](crate::except) makes it so.
@@ -299,6 +265,17 @@ pub struct Family {
     pub in_place: bool,
 }
 
+impl Family {
+    /// The id in the header of a file is that of this family.
+    ///
+    /// # Errors
+    /// [`DecodeError::OtherFamily`] if it is not.
+    pub(crate) fn must_be(&self, found: u16) -> Result<(), DecodeError> {
+        // Which family has the id, if any, is known above, where all families are.
+        if self.id == found { Ok(()) } else { Err(DecodeError::OtherFamily { expected: self.name, found }) }
+    }
+}
+
 impl PartialEq for Family {
     fn eq(&self, other: &Self) -> bool {
         self.id == other.id
@@ -438,6 +415,28 @@ impl Report {
                 None => self.fpr_now >= 1.0,
             }
     }
+}
+
+/// What only some filters have, for people: a filter fills in what it has.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Details<'a> {
+    /// How it is laid out, where its family has a choice.
+    pub layout: Option<Layout>,
+    /// Its counters.
+    pub counters: Option<CounterReport>,
+    /// Its slots, where it keeps fingerprints in them.
+    pub slots: Option<Slots>,
+    /// Its areas.
+    pub areas: Option<AreasReport<'a>>,
+    /// Its layers, oldest first, where it grows by them; empty otherwise.
+    pub layers: Vec<LayerReport>,
+    /// What it remembers, where it forgets.
+    pub window: Option<WindowReport>,
+    /// How often it has doubled, where it does.
+    pub doublings: Option<Doublings>,
+    /// How many keys it knows not to be in.
+    pub others: Option<u64>,
 }
 
 /// What a filter's counters are and how they fare, for people.
@@ -613,10 +612,8 @@ pub(crate) fn from_bytes<F>(
     decode: impl FnOnce(&mut Frame, Hashing) -> Result<F, DecodeError>,
 ) -> Result<F, DecodeError> {
     let mut frame = Frame::parse(&Bytes::from(bytes.to_vec()), Verify::All)?;
+    family.must_be(frame.header.family)?;
     let hashing = frame.hashing(secret)?;
-    if frame.header.family != family.id {
-        return Err(DecodeError::Family { found: frame.header.family });
-    }
     if let Some(section) = frame.take_section(KEY_RULES)
         && !KeyRules::decode(section.as_slice())?.spelling.is_plain()
     {

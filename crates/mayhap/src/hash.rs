@@ -10,7 +10,7 @@ use core::fmt;
 use siphasher::sip128::SipHasher13;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-use crate::error::Mismatch;
+use crate::error::{Mismatch, Parameter, Value};
 use crate::narrow::low_u64;
 use crate::raw::xxh3;
 
@@ -394,21 +394,22 @@ impl Hashing {
     /// # Errors
     /// [`Mismatch`] names scheme, seed or secret.
     pub fn must_equal(&self, other: &Self) -> Result<(), Mismatch> {
-        match (self, other) {
-            _ if self == other => Ok(()),
+        let (what, ours, theirs) = match (self, other) {
+            _ if self == other => return Ok(()),
             (Self::Xxh3 { seed: ours }, Self::Xxh3 { seed: theirs }) => {
-                Err(Mismatch::Seed { ours: *ours, theirs: *theirs })
+                (Parameter::Seed, Value::Id(*ours), Value::Id(*theirs))
             }
             (Self::Keyed(ours), Self::Keyed(theirs)) => {
-                Err(Mismatch::Secret { ours: ours.id(), theirs: theirs.id() })
+                (Parameter::Secret, Value::Id(ours.id()), Value::Id(theirs.id()))
             }
             #[cfg(feature = "interop")]
             (Self::Foreign(ours), Self::Foreign(theirs)) if ours.name() == theirs.name() => {
-                let seed = |hash: &ForeignHash| hash.seed().unwrap_or(0);
-                Err(Mismatch::Seed { ours: seed(ours), theirs: seed(theirs) })
+                let seed = |hash: &ForeignHash| Value::Id(hash.seed().unwrap_or(0));
+                (Parameter::Seed, seed(ours), seed(theirs))
             }
-            _ => Err(Mismatch::Hashing { ours: self.name(), theirs: other.name() }),
-        }
+            _ => (Parameter::Hashing, self.name().into(), other.name().into()),
+        };
+        Err(Mismatch::Differ { what, ours, theirs })
     }
 
     /// What stands in a file's header.

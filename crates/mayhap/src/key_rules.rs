@@ -28,7 +28,6 @@
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 
 use crate::error::DecodeError;
 use crate::narrow::small_len;
@@ -164,41 +163,6 @@ impl Spelling {
     #[must_use]
     pub fn is_plain(&self) -> bool {
         Self { json: JsonKeys::None, ..self.clone() } == Self::default() && self.json != JsonKeys::Mixed
-    }
-}
-
-/// As options of the command line.
-impl fmt::Display for Spelling {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut between = "";
-        let mut say = |text: fmt::Arguments<'_>| {
-            let said = write!(f, "{between}{text}");
-            between = " ";
-            said
-        };
-        if self.crlf {
-            say(format_args!("--crlf"))?;
-        }
-        if self.trim {
-            say(format_args!("--trim"))?;
-        }
-        if self.ignore_case {
-            say(format_args!("--ignore-case"))?;
-        }
-        if self.kind != KeyKind::Bytes {
-            say(format_args!("--as {}", self.kind.name()))?;
-        }
-        match self.url.as_deref() {
-            None => {}
-            Some("") => say(format_args!("--url"))?,
-            Some(names) => say(format_args!("--strip-query {names}"))?,
-        }
-        match self.json {
-            JsonKeys::None => {}
-            JsonKeys::Strings => say(format_args!("JSON strings"))?,
-            JsonKeys::Mixed => say(format_args!("JSON values"))?,
-        }
-        if between.is_empty() { f.write_str("as they stand") } else { Ok(()) }
     }
 }
 

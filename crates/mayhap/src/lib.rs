@@ -120,13 +120,14 @@ pub mod wire;
 // Every item has one path. What a filter takes, returns or implements is here, so that one import brings it.
 pub use bits::{Bitmap, Bytes, ExclusiveBytes, Ones, OutOfMemory, OutOfRange, Ranked, Width, Words};
 pub use error::{
-    AdviseError, AreaNameProblem, BuildError, DecodeError, Error, FoldError, Full, Limit, Mismatch, SpecError,
+    AdviseError, AreaNameProblem, BuildError, DecodeError, Error, FoldError, Full, Limit, Mismatch,
+    Parameter, SpecError, Value,
 };
 pub use exceptions::{except, share_exceptions, with_key_rules};
 pub use family::{
-    AnyFilter, AreaReport, AreasReport, Capabilities, Combine, Cost, CounterReport, Doublings, Exceptions,
-    Family, Guarantee, LayerReport, Make, MakeCounted, MakeEmpty, MakeFromDigests, MakeOfTwo, MakeShared,
-    MakeWithin, Report, Slots, WindowReport, combine, encode, encode_with, verify,
+    AnyFilter, AreaReport, AreasReport, Capabilities, Combine, Cost, CounterReport, Details, Doublings,
+    Exceptions, Family, Guarantee, LayerReport, Make, MakeCounted, MakeEmpty, MakeFromDigests, MakeOfTwo,
+    MakeShared, MakeWithin, Report, Slots, WindowReport, combine, encode, encode_with, verify,
 };
 pub use filters::bitmap::BitmapSet;
 pub use filters::blocked::{AtomicBlocked, Blocked};

@@ -21,17 +21,14 @@ use core::num::NonZeroU16;
 use crate::batch::{BATCH, copy, pipeline};
 use crate::bits::{Bytes, OutOfMemory, Words};
 use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
-use crate::family::{
-    self, AnyFilter, AreasReport, Capabilities, CounterReport, Doublings, Family, Guarantee, LayerReport,
-    Report, Slots, WindowReport,
-};
+use crate::family::{self, AnyFilter, Capabilities, Details, Family, Guarantee, Report};
 use crate::hash::{Digest, Hashing, Here, Key, Secret};
 use crate::paths::Paths;
 use crate::rates::Rate;
 use crate::shards::DigestShards;
 #[cfg(feature = "std")]
 use crate::shards::MemoryShards;
-use crate::spec::{Layout, Plan, Spec};
+use crate::spec::{Plan, Spec};
 use crate::traits::{self, Insertion, Removal};
 use crate::wire::{Frame, Header, Summing, Writer};
 
@@ -220,39 +217,9 @@ pub(crate) trait Kernel: Clone {
         None
     }
 
-    /// How many keys it knows not to be in, if it was told of any.
-    fn others(&self) -> Option<u64> {
-        None
-    }
-
-    /// How it is laid out, where its family has a choice.
-    fn layout(&self) -> Option<Layout> {
-        None
-    }
-
-    /// Its counters, where it has any.
-    fn counters(&self) -> Option<CounterReport> {
-        None
-    }
-
-    /// How many of its slots are taken, where it has slots.
-    fn slots(&self) -> Option<Slots> {
-        None
-    }
-
-    /// Its layers, oldest first, where it grows by them.
-    fn layers(&self) -> Vec<LayerReport> {
-        Vec::new()
-    }
-
-    /// What it remembers, where it forgets.
-    fn window(&self) -> Option<WindowReport> {
-        None
-    }
-
-    /// How often it has doubled, where it does.
-    fn doublings(&self) -> Option<Doublings> {
-        None
+    /// What there is to say of it that not every filter has.
+    fn details(&self) -> Details<'_> {
+        Details::default()
     }
 }
 
@@ -408,9 +375,6 @@ pub(crate) trait Labels: Kernel {
         hash: impl Fn(&[T], &mut [Self::Hash]),
         each: impl FnMut(Insertion),
     ) -> Result<(), Full>;
-
-    /// What is known of its areas.
-    fn area_report(&self) -> AreasReport<'_>;
 }
 
 /// There is a union.
@@ -1116,32 +1080,8 @@ macro_rules! filter {
                 $crate::shell::Kernel::settle(&mut self.0.kernel)
             }
 
-            fn others(&self) -> Option<u64> {
-                $crate::shell::Kernel::others(&self.0.kernel)
-            }
-
-            fn layout(&self) -> Option<$crate::spec::Layout> {
-                $crate::shell::Kernel::layout(&self.0.kernel)
-            }
-
-            fn counters(&self) -> Option<$crate::family::CounterReport> {
-                $crate::shell::Kernel::counters(&self.0.kernel)
-            }
-
-            fn slots(&self) -> Option<$crate::family::Slots> {
-                $crate::shell::Kernel::slots(&self.0.kernel)
-            }
-
-            fn layers(&self) -> ::alloc::vec::Vec<$crate::family::LayerReport> {
-                $crate::shell::Kernel::layers(&self.0.kernel)
-            }
-
-            fn window(&self) -> Option<$crate::family::WindowReport> {
-                $crate::shell::Kernel::window(&self.0.kernel)
-            }
-
-            fn doublings(&self) -> Option<$crate::family::Doublings> {
-                $crate::shell::Kernel::doublings(&self.0.kernel)
+            fn details(&self) -> $crate::family::Details<'_> {
+                $crate::shell::Kernel::details(&self.0.kernel)
             }
 
             $($crate::shell::filter!(@face $can);)*
@@ -1204,10 +1144,6 @@ macro_rules! filter {
         }
     };
     (@face labels) => {
-        fn area_report(&self) -> Option<$crate::family::AreasReport<'_>> {
-            Some($crate::shell::Labels::area_report(&self.0.kernel))
-        }
-
         fn as_label(&self) -> Option<&dyn $crate::traits::Label> {
             Some(self)
         }

@@ -53,7 +53,7 @@ pub(crate) fn need(
     if can(&filter.can()) {
         return Ok(());
     }
-    if let Some(rule) = filter.rule() {
+    if let Some(rule) = filter.program() {
         anyhow::bail!(
             "{}: a filter by the rules of {rule} cannot {operation}; build one of ours from the keys",
             path.display()
@@ -75,10 +75,10 @@ pub(crate) fn check_kind(path: &Path, filter: &dyn AnyFilter, keys: &KeyArgs) ->
     let is_integer = match keys.kind() {
         Kind::U64 | Kind::I64 => true,
         // Brought to 64 bits for a program that has no others.
-        Kind::I32 => filter.rule().is_some(),
+        Kind::I32 => filter.program().is_some(),
         _ => false,
     };
-    if filter.rule() == Some(pybloom_live::FORMAT.name) && is_integer {
+    if filter.program() == Some(pybloom_live::FORMAT.name) && is_integer {
         anyhow::bail!(
             "{}: the program hashes the text of a number, as it stands in the line; leave --as out",
             path.display()
@@ -180,7 +180,7 @@ pub(crate) fn ready_for(
 
 /// Exceptions stand in a file of ours beside a filter that errs.
 fn takes_exceptions(path: &Path, filter: &dyn AnyFilter) -> Result<()> {
-    if let Some(rule) = filter.rule() {
+    if let Some(rule) = filter.program() {
         anyhow::bail!(
             "{}: a filter by the rules of {rule} has no exceptions; build one of ours from the keys, with --except",
             path.display()

@@ -598,7 +598,7 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     common.say_if_locked(&args.output);
     secret.save(|| write(args.target(), &*filter, Summing::Payload))?;
     if args.grow {
-        let doublings = filter.doublings().map_or(0, |doublings| doublings.made);
+        let doublings = filter.details().doublings.map_or(0, |doublings| doublings.made);
         let times = if doublings == 1 { "once".into() } else { format!("{doublings} times") };
         common.say(format_args!("--grow: the family {}, doubled {times}", filter.family().name));
     } else if args.removable {
@@ -1058,21 +1058,21 @@ fn describe(
     common: &Common,
     filter: &dyn AnyFilter,
 ) -> Result<()> {
-    let report = filter.report();
+    let (report, details) = (filter.report(), filter.details());
     let family = filter.family().name;
     let size = report.bits.div_ceil(8);
     if args.json {
         let value = json!({
             "output": args.output.to_string_lossy(), "family": family,
-            "layout": filter.layout().map(Layout::name),
-            "counting_rule": filter.counters().and_then(|c| c.rule).map(CountingRule::name),
-            "saturated_counters": filter.counters().map(|c| c.saturated), "capacity": report.capacity,
+            "layout": details.layout.map(Layout::name),
+            "counting_rule": details.counters.and_then(|c| c.rule).map(CountingRule::name),
+            "saturated_counters": details.counters.map(|c| c.saturated), "capacity": report.capacity,
             "inserted": report.inserted, "estimated_len": report.estimated_len, "bits": report.bits,
             "bytes": size, "probes": report.probes, "fill": report.fill, "fpr_asked": report.fpr_asked,
             "fpr_now": report.fpr_now, "fpr_at_capacity": report.fpr_at_capacity,
             "keyed": secret.is_some(), "key_id": secret.map(|(id, _)| format!("{id:016x}")),
             "key_file": secret.map(|(_, path)| path.to_string_lossy()),
-            "rule": filter.rule(), "format": args.to.unwrap_or(FileFormat::Mayhap).name(),
+            "rule": filter.program(), "format": args.to.unwrap_or(FileFormat::Mayhap).name(),
             "exceptions": filter.exceptions().map_or(0, |exceptions| exceptions.keys),
         });
         print_beside(&args.output, &value)?;
@@ -1086,7 +1086,7 @@ fn describe(
         "{}: {}{} with {keys} in {}{probes}; {}",
         args.output.display(),
         report::kind(filter),
-        filter.rule().map_or(String::new(), |rule| format!(" by the rules of {rule}")),
+        filter.program().map_or(String::new(), |rule| format!(" by the rules of {rule}")),
         report::bytes(size),
         match report.guarantee {
             Guarantee::Exact => "exact, no false positives".to_string(),
@@ -1100,7 +1100,7 @@ fn describe(
         ));
     }
     warn_if_over_capacity(common, &report);
-    if let Some(saturated) = filter.counters().map(|c| c.saturated).filter(|&saturated| saturated > 0) {
+    if let Some(saturated) = details.counters.map(|c| c.saturated).filter(|&saturated| saturated > 0) {
         common.say(format_args!(
             "warning: {} of its counters are saturated and stay so: their keys cannot be removed, and their counts are \
              that or more; use wider ones (--counter-bits), or --counts",

@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let (report, to) = (filter.report(), args.to.name());
     if args.json {
         let value = json!({
-            "output": args.output.to_string_lossy(), "from": from.name(), "to": to, "rule": filter.rule(),
+            "output": args.output.to_string_lossy(), "from": from.name(), "to": to, "rule": filter.program(),
             "family": filter.family().name, "bits": report.bits, "fpr_now": report.fpr_now,
         });
         print_beside(&args.output, &value)?;

@@ -330,7 +330,7 @@ impl Memory {
             wrongly: seen.wrongly(),
             fpr: seen.fpr(),
             fill: seen.filter.report().fill,
-            layers: seen.filters().map(|filter| filter.layers().len().max(1)).sum(),
+            layers: seen.filters().map(|filter| filter.details().layers.len().max(1)).sum(),
             bytes: seen.filters().map(|filter| filter.report().bits / 8).sum(),
         }
     }
@@ -483,7 +483,7 @@ fn must_suit(args: &Args, state: &Path, filter: &dyn AnyFilter) -> Result<KeyArg
     need(state, filter, "insert", |can| can.inserts)?;
     let keys = args.keys.for_file(state, filter)?;
     check_kind(state, filter, &keys)?;
-    if let Some(rule) = filter.rule() {
+    if let Some(rule) = filter.program() {
         bail!(
             "{}: a filter by the rules of {rule} cannot be a state, since it hashes keys differently; leave it to \
              `mayhap check -v` and `mayhap add`",
@@ -514,9 +514,9 @@ fn must_suit(args: &Args, state: &Path, filter: &dyn AnyFilter) -> Result<KeyArg
         );
     }
     if let Some(asked) = args.window
-        && (filter.window().is_none() || report.capacity != asked)
+        && (filter.details().window.is_none() || report.capacity != asked)
     {
-        let what = match filter.window() {
+        let what = match filter.details().window {
             Some(_) => format!("remembers the last {} records", report.capacity),
             None => format!("a filter of the family {family}, which forgets nothing"),
         };

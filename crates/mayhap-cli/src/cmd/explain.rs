@@ -16,7 +16,7 @@ use crate::args::Common;
 use crate::drawing::{Ink, Mark, Picture};
 use crate::keys::{Kind, Selector};
 use crate::suggest::unknown;
-use crate::{YES, numbers, report};
+use crate::{YES, advice, numbers, report};
 
 /// Draw a small filter and the positions of each key, as textbooks do
 ///
@@ -1086,7 +1086,8 @@ impl Drawn for Cuckoo {
                 format!("both are full, so others move to their other bucket: {}", ways.join(", "))
             }
             Err(full) => {
-                facts.insert("refused".into(), full.to_string().into());
+                let full = advice::shown(&full);
+                facts.insert("refused".into(), full.clone().into());
                 format!("refused: {full}")
             }
         };

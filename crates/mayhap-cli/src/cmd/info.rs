@@ -8,8 +8,8 @@ use mayhap::key_rules::{Cut, JsonKeys, KeyRules};
 use mayhap::math::AreaRates;
 use mayhap::wire::Header;
 use mayhap::{
-    AnyFilter, AreaReport, AreasReport, Associate, CounterReport, CountingRule, Doublings, LayerReport,
-    Layout, Summing,
+    AnyFilter, AreaReport, AreasReport, Associate, CounterReport, CountingRule, Details, Doublings,
+    LayerReport, Layout, Summing,
 };
 use mayhap_store::{Access, Check, Checked, open_checked, open_sealed};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ use crate::formats::{FileFormat, FormatArgs};
 use crate::output::{is_stdout, write_picture};
 use crate::same_file::must_not_be_output;
 use crate::secret::SecretArgs;
-use crate::spelling::described;
+use crate::spelling::{as_options, described};
 use crate::{YES, report};
 
 /// Show a filter file's family, size, fill and rates
@@ -76,8 +76,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     }
     let report = filter.report();
     let is_ours = format == FileFormat::Mayhap;
-    let (counters, slots, areas) = (filter.counters(), filter.slots(), filter.area_report());
-    let (layers, window, doublings) = (filter.layers(), filter.window(), filter.doublings());
+    let Details { layout, counters, slots, areas, layers, window, doublings, others, .. } = filter.details();
     let exceptions = filter.exceptions().map_or(0, |exceptions| exceptions.keys);
     let sets = filter
         .as_associate()
@@ -90,9 +89,9 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     if args.json {
         let mut value = json!({
             "format": format.name(),
-            "rule": filter.rule(),
+            "rule": filter.program(),
             "family": filter.family().name,
-            "layout": filter.layout().map(Layout::name),
+            "layout": layout.map(Layout::name),
             "capacity": report.capacity,
             "inserted": report.inserted,
             "estimated_len": report.estimated_len,
@@ -127,7 +126,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
             "fpr_now": report.fpr_now,
             "fpr_at_capacity": report.fpr_at_capacity,
             "over_capacity": report.over_capacity(),
-            "others": filter.others(),
+            "others": others,
             "guarantee": report.guarantee.text(),
             "hash": hashing.name(),
             "seed": seed,
@@ -143,7 +142,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         value["exceptions"] = exceptions.into();
         if let Some(KeyRules { spelling, cut, is_state, .. }) = filter.key_rules() {
             value["spelling"] = json!({
-                "options": spelling.to_string(), "crlf": spelling.crlf, "trim": spelling.trim,
+                "options": as_options(spelling), "crlf": spelling.crlf, "trim": spelling.trim,
                 "ignore_case": spelling.ignore_case, "as": spelling.kind.name(), "url": spelling.url.is_some(),
                 "strip_query": spelling.url.as_deref().filter(|list| !list.is_empty()),
                 "json": match spelling.json {
@@ -176,11 +175,11 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     // What the file does not say is what it would be at the best rate for its probes.
     let guess = if filter.guesses_capacity() { "; a guess, the file does not say it" } else { "" };
     let mut pairs = vec![("family", format!("{} ({})", filter.family().name, filter.family().summary))];
-    if let Some(layout) = filter.layout() {
+    if let Some(layout) = layout {
         pairs.push(("layout", layout.name().to_string()));
     }
     pairs.extend(
-        filter.rule().map(|rule| ("rule", format!("{rule}: hashed and probed as that program does"))),
+        filter.program().map(|rule| ("rule", format!("{rule}: hashed and probed as that program does"))),
     );
     pairs.extend([
         ("capacity", format!("{}{guess}", report::counted(report.capacity, "key"))),
@@ -244,7 +243,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     } else {
         pairs.push(("fill", report::percent(report.fill)));
     }
-    pairs.extend(filter.others().map(|others| ("known others", report::grouped(others))));
+    pairs.extend(others.map(|others| ("known others", report::grouped(others))));
     pairs.extend(doublings.map(|Doublings { made, planned, .. }| {
         ("doublings", format!("{made}; the rate is kept through {planned}"))
     }));
@@ -256,7 +255,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         ));
     }
     if let Some(rules) = filter.key_rules() {
-        pairs.push(("keys", format!("spelled {}", rules.spelling)));
+        pairs.push(("keys", format!("spelled {}", as_options(&rules.spelling))));
         if rules.cut != Cut::default() {
             pairs.push(("cut from", described(&rules.cut)));
         }

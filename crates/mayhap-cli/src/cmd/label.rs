@@ -87,7 +87,7 @@ impl<'a> Sets<'a> {
         if let Some(areas) = filter.as_label() {
             return Ok(Self::Areas(areas));
         }
-        need(path, filter, "label", |can| can.labels).map_err(|error| match filter.rule() {
+        need(path, filter, "label", |can| can.labels).map_err(|error| match filter.program() {
             Some(_) => error,
             None => anyhow!("{error}, or for two sets with --family shifting-association"),
         })?;

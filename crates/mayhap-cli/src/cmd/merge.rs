@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
 use mayhap::{AnyFilter, Combine, Summing, combine, share_exceptions};
 use serde_json::json;
 
@@ -96,7 +96,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     }?;
     let join = |ours: &mut (&PathBuf, Box<dyn AnyFilter>), theirs: (&PathBuf, Box<dyn AnyFilter>)| {
         combine(&mut *ours.1, &*theirs.1, how)
-            .map_err(|e| anyhow!("{} and {}: {e}", ours.0.display(), theirs.0.display()))
+            .with_context(|| format!("{} and {}", ours.0.display(), theirs.0.display()))
     };
     // Filters of the same size first, which costs nothing. What is left has different sizes: each is
     // brought to the largest directly, and not by way of those between.
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
         let other = next()?;
         if other.family() == family {
             let same = hashing.must_equal(&other.hashing());
-            same.map_err(|e| anyhow!("{} and {}: {e}", first.display(), path.display()))?;
+            same.with_context(|| format!("{} and {}", first.display(), path.display()))?;
         }
         // Who does not fold does not bring sizes together either: what differs is refused at once.
         let at_once = how != Combine::Union || other.family() != family || !family.can.folds;
@@ -149,7 +149,7 @@ pub(crate) fn run(args: &Args, common: &Common) -> Result<u8> {
     let keys = match (report.estimated_len, summed) {
         (Some(after), Some(before)) if mixed => Some(after.min(before)),
         // The common bits of another program's filters do not tell how many keys set them.
-        _ if intersects && result.rule().is_some() => None,
+        _ if intersects && result.program().is_some() => None,
         (after, _) if intersects => after,
         (after, before) => after.or(before),
     };

@@ -140,7 +140,7 @@ fn ask_random(filter: &dyn AnyFilter, claimed: f64) -> Proportion {
         hits.clear();
         let count = (trials - start).min(1 << 14);
         digests.extend((0..count).map(|_| Digest { a: random.next_u64(), b: random.next_u64() }));
-        if filter.rule().is_none() {
+        if filter.program().is_none() {
             filter.contains_batch(&digests, &mut hits);
         } else {
             // Not every digest is one that another program's hash function gives.

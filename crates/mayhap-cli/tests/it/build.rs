@@ -175,7 +175,7 @@ fn grow_needs_no_number_and_keeps_the_rate() {
     folder.mayhap("merge -o all f small g").run().ends(0);
     folder.mayhap("check -c all").input(lines("small-", 10)).run().ends(0).prints("10\n");
     folder.mayhap("check -c all keys").run().ends(0).prints("50000\n");
-    folder.mayhap("merge -o all f h").run().ends(2).says("lengths of fingerprints differ");
+    folder.mayhap("merge -o all f h").run().ends(2).says("bits per fingerprint differ");
     assert!(!folder.path("i").exists());
 }
 
@@ -186,7 +186,7 @@ fn a_removable_filter_takes_eight_copies() {
     let repeated = |times: usize| "again\n".repeat(times) + &lines("", 5000);
     folder.mayhap("build -o f --removable").input(repeated(8)).run().ends(0);
     let reason = "the key is in 8 times already, or others are that look the same, and more do not fit; insert each \
-                  key once (mayhap dedup drops repeats), or use a family that counts";
+                  key once, or use a family that counts (mayhap dedup drops repeats)";
     let refused = folder.mayhap("build -o g --removable").input(repeated(9)).run().ends(2).prints("");
     refused.says_only(&format!("mayhap: record 9: {reason}"));
     folder.write("keys", format!("{}again\n", repeated(8)));
@@ -217,7 +217,7 @@ fn a_removable_filter_that_repeats_have_filled_says_so() {
             let call = folder.mayhap(&format!("build --removable -o f {size} {source}")).input(&repeated);
             let done = call.run().ends(2).prints("").says(place).says(" 8 times");
             assert!(!done.err.contains("larger"), "{}", done.err);
-            done.says("insert each key once (mayhap dedup drops repeats), or use a family that counts");
+            done.says("insert each key once, or use a family that counts (mayhap dedup drops repeats)");
         }
     }
     // Different keys that are too many do want a larger one.

@@ -136,7 +136,7 @@ fn what_a_file_does_not_say_must_be_said() {
         (
             "check rbloom --format rbloom --key a",
             "rbloom: not a filter of the format rbloom: the file does not say how its keys were hashed; name the rule, if \
-             it is one that is known: --hash sha256",
+             it is one that is known: sha256 (--hash sha256)",
         ),
         (
             "check rbloom --format rbloom --hash md5 --key a",
@@ -250,7 +250,7 @@ fn only_filters_that_agree_merge() {
         ("guava go", "guava and go: hash functions differ: murmur3-x64-128 and murmur3-x64-128-twice"),
         (
             "guava other",
-            "other and guava: numbers of bits differ: 9600 and 4800; build both with the same -n and -p",
+            "other and guava: numbers of bits differ: 9600 and 4800; build both with the same capacity and false-positive rate (-n and -p)",
         ),
         ("guava ours", "guava and ours: "),
         ("spark seeded", "spark and seeded: "),

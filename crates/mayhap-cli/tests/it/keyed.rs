@@ -100,7 +100,7 @@ fn without_the_secret_or_with_another_it_is_an_error_with_the_way_out() {
     // Filters under different secrets do not merge.
     folder.mayhap("build --keyed -o f2 keys").run().ends(0);
     folder.mayhap("build --keyed -o f3 keys").run().ends(0);
-    folder.mayhap("merge -o g f2 f3").run().ends(2).says("f2 and f3: secrets differ: the ids are ");
+    folder.mayhap("merge -o g f2 f3").run().ends(2).says("f2 and f3: ids of the secrets differ: ");
 }
 
 #[test]

@@ -95,10 +95,16 @@ fn counters_that_differ_or_do_not_add_are_refused() {
     for (options, message) in [
         (
             "--counts --counting-rule minimum-selection",
-            "counting rules differ: minimal-increase and minimum-selection",
+            "counting rules differ: minimal-increase and minimum-selection; build both with the same rule (--counting-rule)",
         ),
-        ("--counts --counter-bits 8", "widths of counters differ: variable and 8 bits"),
-        ("--counts -p 1e-3", "numbers of bits differ: 3836 and 5752; build both with the same -n and -p"),
+        (
+            "--counts --counter-bits 8",
+            "bits per counter differ: variable and 8; build both with the same counters (--counter-bits)",
+        ),
+        (
+            "--counts -p 1e-3",
+            "numbers of bits differ: 3836 and 5752; build both with the same capacity and false-positive rate (-n and -p)",
+        ),
         ("--family counting", "families differ: spectral and counting"),
     ] {
         build("two", options);
@@ -121,8 +127,14 @@ fn counters_that_differ_or_do_not_add_are_refused() {
 fn mismatches_are_named() {
     let folder = two("-n 1000");
     let cases = [
-        ("-n 1000 --seed 1", "one and other: seeds differ: 0000000000000000 and 0000000000000001"),
-        ("-n 2000 --seed 1", "one and other: seeds differ: 0000000000000000 and 0000000000000001"),
+        (
+            "-n 1000 --seed 1",
+            "one and other: seeds differ: 0000000000000000 and 0000000000000001; build both with the same seed (--seed)",
+        ),
+        (
+            "-n 2000 --seed 1",
+            "one and other: seeds differ: 0000000000000000 and 0000000000000001; build both with the same seed (--seed)",
+        ),
         ("--exact", "one and other: families differ: bloom and exact"),
     ];
     for (options, message) in cases {
@@ -174,8 +186,14 @@ fn an_intersection_told_keys_that_it_does_not_have() {
 fn an_intersection_of_different_sizes_is_refused() {
     let folder = two("-n 1000");
     for (options, message) in [
-        ("-n 2000", "numbers of bits differ: 9586 and 19171; build both with the same -n and -p"),
-        ("--bits 9586 --probes 6", "numbers of probes differ: 7 and 6"),
+        (
+            "-n 2000",
+            "numbers of bits differ: 9586 and 19171; build both with the same capacity and false-positive rate (-n and -p)",
+        ),
+        (
+            "--bits 9586 --probes 6",
+            "numbers of probes differ: 7 and 6; build both with the same capacity and false-positive rate (-n and -p)",
+        ),
     ] {
         folder.mayhap(&format!("build -o other {options}")).input("1\n").run().ends(0);
         folder

@@ -86,7 +86,7 @@ pub(super) fn spa_2(seed: u64) -> Result<Vec<Finding>, Error> {
     let expected = math::spatial_expected(3_678_872, 10, &[1000; 255]);
     let hits = ASKED - told(&filter, ASKED, seed)[0];
     let fpr = expected.iter().map(|area| area.fpr).sum();
-    let emersion = filter.area_report().map_or(f64::NAN, |report| report.areas[0].now.emersion);
+    let emersion = filter.details().areas.map_or(f64::NAN, |report| report.areas[0].now.emersion);
     let lower: u64 = (1..=255).map(|area| mislabelled(&filter, area, 1000, seed).0).sum();
     Ok(vec![
         Finding::rate(NAME, "false positives", fpr, RHO, Proportion { hits, trials: ASKED })

@@ -45,7 +45,7 @@ fn a_file_that_somebody_else_put_there_is_not_touched() {
         fs::remove_file(&path).unwrap();
         write(&path, &table(7)).unwrap();
         if puts {
-            let error = held.put(&table(1)).unwrap_err().to_string();
+            let error = crate::chain(&held.put(&table(1)).unwrap_err());
             assert!(error.contains("removed or replaced"), "{error}");
         } else {
             drop(held);

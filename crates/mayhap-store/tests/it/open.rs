@@ -165,9 +165,9 @@ fn what_is_no_file_or_no_filter_is_told() {
     let folder = tempfile::tempdir().unwrap();
     for access in BOTH {
         let absent = folder.path().join("absent");
-        let text = open(&absent, access, None).unwrap_err().to_string();
+        let text = crate::chain(&open(&absent, access, None).unwrap_err());
         assert!(text.starts_with(&format!("{}: cannot open: ", absent.display())), "{text}");
-        let text = open(folder.path(), access, None).unwrap_err().to_string();
+        let text = crate::chain(&open(folder.path(), access, None).unwrap_err());
         assert!(text.starts_with(&format!("{}: cannot ", folder.path().display())), "{text}");
         let path = file_of(folder.path(), b"hello, world");
         assert!(matches!(refused(&path, access, "text"), DecodeError::Magic { found } if &found == b"hell"));

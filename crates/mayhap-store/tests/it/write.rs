@@ -41,11 +41,11 @@ fn a_new_file_and_one_that_is_replaced() {
 #[test]
 fn folders_are_named_when_they_are_in_the_way() {
     let folder = tempfile::tempdir().unwrap();
-    let text = write(folder.path(), &holding("a")).unwrap_err().to_string();
+    let text = crate::chain(&write(folder.path(), &holding("a")).unwrap_err());
     assert!(text.starts_with(&format!("{}: cannot write: ", folder.path().display())), "{text}");
     let path = folder.path().join("absent").join("filter");
     let error = write(&path, &holding("a")).unwrap_err();
-    let text = error.to_string();
+    let text = crate::chain(&error);
     assert!(text.starts_with(&format!("{}: cannot create a file in its folder: ", path.display())), "{text}");
     assert!(matches!(error, StoreError::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound));
     assert!(!text.contains(".mayhap-"), "temporary names help nobody: {text}");

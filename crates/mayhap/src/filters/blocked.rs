@@ -13,8 +13,8 @@ use crate::batch::{copy, in_parallel};
 #[cfg(feature = "std")]
 use crate::bits::Parts;
 use crate::bits::{AtomicWords, Words};
-use crate::error::{DecodeError, Mismatch, SpecError};
-use crate::family::{AnyFilter, Cost, Family, Make};
+use crate::error::{DecodeError, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{AnyFilter, Cost, Details, Family, Make};
 #[cfg(feature = "std")]
 use crate::hash::Here;
 use crate::hash::{Digest, Hashing, Key};
@@ -205,19 +205,13 @@ impl Kernel for Blocks {
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        let (ours, theirs) = (self.size.layout().name(), other.size.layout().name());
-        if ours != theirs {
-            return Err(Mismatch::Layout { ours, theirs });
-        }
-        let (ours, theirs) = (self.size.plan().bits, other.size.plan().bits);
-        if ours != theirs {
-            return Err(Mismatch::Bits { ours, theirs });
-        }
-        let (ours, theirs) = (self.size.shape.probes(), other.size.shape.probes());
-        if ours != theirs {
-            return Err(Mismatch::Probes { ours, theirs });
-        }
-        Ok(())
+        must_agree(&self.size, &other.size, |size| {
+            [
+                (Parameter::Layout, size.layout().name().into()),
+                (Parameter::Bits, size.plan().bits.into()),
+                (Parameter::Probes, size.shape.probes().into()),
+            ]
+        })
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {
@@ -265,8 +259,8 @@ impl Kernel for Blocks {
         (self.single, self.paths) = (simd::single(paths, self.size.shape), paths);
     }
 
-    fn layout(&self) -> Option<Layout> {
-        Some(self.size.layout())
+    fn details(&self) -> Details<'_> {
+        Details { layout: Some(self.size.layout()), ..Details::default() }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::bits::Parts;
 use crate::bits::{
     AtomicWords, OutOfMemory, OutOfRange, Scatter, Words, region_words, resized, set_in_region, words_for,
 };
-use crate::error::{DecodeError, FoldError, Mismatch, SpecError};
+use crate::error::{DecodeError, FoldError, Mismatch, Parameter, SpecError, must_agree};
 use crate::family::{AnyFilter, Cost, Family, Make};
 #[cfg(feature = "std")]
 use crate::hash::Here;
@@ -313,13 +313,9 @@ impl Kernel for Bits {
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        if self.size.bits != other.size.bits {
-            return Err(Mismatch::Bits { ours: self.size.bits, theirs: other.size.bits });
-        }
-        if self.size.probes != other.size.probes {
-            return Err(Mismatch::Probes { ours: self.size.probes, theirs: other.size.probes });
-        }
-        Ok(())
+        must_agree(&self.size, &other.size, |size| {
+            [(Parameter::Bits, size.bits.into()), (Parameter::Probes, size.probes.into())]
+        })
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {

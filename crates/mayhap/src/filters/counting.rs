@@ -6,8 +6,8 @@ use core::convert::Infallible;
 
 use crate::batch::pipeline;
 use crate::bits::{Counters, CountersMut, CountersRef, Width, Words, words_for};
-use crate::error::{DecodeError, Mismatch, SpecError};
-use crate::family::{Cost, CounterReport, Family, Guarantee, Make};
+use crate::error::{DecodeError, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{Cost, CounterReport, Details, Family, Guarantee, Make};
 use crate::filters::bloom::Bloom;
 use crate::hash::{Digest, Hashing};
 use crate::math;
@@ -176,18 +176,13 @@ impl Kernel for Cells {
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        let (ours, theirs) = (self.size, other.size);
-        if ours.counter_bits != theirs.counter_bits {
-            let (ours, theirs) = (Some(ours.counter_bits), Some(theirs.counter_bits));
-            return Err(Mismatch::CounterBits { ours, theirs });
-        }
-        if ours.cells != theirs.cells {
-            return Err(Mismatch::Bits { ours: ours.plan().bits, theirs: theirs.plan().bits });
-        }
-        if ours.probes != theirs.probes {
-            return Err(Mismatch::Probes { ours: ours.probes, theirs: theirs.probes });
-        }
-        Ok(())
+        must_agree(self.size, other.size, |size| {
+            [
+                (Parameter::CounterBits, size.counter_bits.into()),
+                (Parameter::Bits, size.plan().bits.into()),
+                (Parameter::Probes, size.probes.into()),
+            ]
+        })
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {
@@ -248,15 +243,16 @@ impl Kernel for Cells {
         self.paths = paths;
     }
 
-    fn counters(&self) -> Option<CounterReport> {
-        Some(CounterReport {
+    fn details(&self) -> Details<'_> {
+        let counters = CounterReport {
             counters: self.size.cells,
             bits: Some(self.size.counter_bits),
             saturated: self.counters.saturated(),
             overflowed: 0,
             rule: None,
             degraded: false,
-        })
+        };
+        Details { counters: Some(counters), ..Details::default() }
     }
 }
 

@@ -6,8 +6,8 @@ use core::hint::select_unpredictable;
 
 use crate::batch::{self, BATCH};
 use crate::bits::{Buckets, Lanes, SLOTS, Words, bucket_bits, words_for};
-use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
-use crate::family::{Cost, Family, Guarantee, Make, Slots};
+use crate::error::{DecodeError, Full, Limit, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{Cost, Details, Family, Guarantee, Make, Slots};
 use crate::hash::{Hashing, Key};
 use crate::math;
 use crate::narrow::{index, small_len};
@@ -379,14 +379,9 @@ impl Kernel for Fingerprints {
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        let (ours, theirs) = (&self.size, &other.size);
-        if ours.width != theirs.width {
-            return Err(Mismatch::Fingerprints { ours: ours.width, theirs: theirs.width });
-        }
-        if ours.buckets != theirs.buckets {
-            return Err(Mismatch::Buckets { ours: ours.buckets, theirs: theirs.buckets });
-        }
-        Ok(())
+        must_agree(&self.size, &other.size, |size| {
+            [(Parameter::FingerprintBits, size.width.into()), (Parameter::Buckets, size.buckets.into())]
+        })
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {
@@ -449,12 +444,8 @@ impl Kernel for Fingerprints {
         self.shape.paths = paths;
     }
 
-    fn layout(&self) -> Option<Layout> {
-        Some(self.size.layout)
-    }
-
-    fn slots(&self) -> Option<Slots> {
-        Some(self.slots())
+    fn details(&self) -> Details<'_> {
+        Details { layout: Some(self.size.layout), slots: Some(self.slots()), ..Details::default() }
     }
 }
 

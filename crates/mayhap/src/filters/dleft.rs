@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use crate::batch::{BATCH, pipeline};
 use crate::bits::{BucketsMut, BucketsRef, CountedBuckets, words_for};
 use crate::cell_lanes::{CellShape, FourPlaces};
-use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
-use crate::family::{Cost, CounterReport, Family, Guarantee, Make, Slots};
+use crate::error::{DecodeError, Full, Limit, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{Cost, CounterReport, Details, Family, Guarantee, Make, Slots};
 use crate::hash::{Digest, Hashing};
 use crate::math;
 use crate::narrow::{index, small_len};
@@ -347,18 +347,13 @@ impl Kernel for Cells {
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        let (ours, theirs) = (self.size, other.size);
-        if ours.counter_bits != theirs.counter_bits {
-            let (ours, theirs) = (Some(ours.counter_bits), Some(theirs.counter_bits));
-            return Err(Mismatch::CounterBits { ours, theirs });
-        }
-        if ours.buckets != theirs.buckets {
-            return Err(Mismatch::Buckets { ours: ours.buckets, theirs: theirs.buckets });
-        }
-        if ours.remainder_bits != theirs.remainder_bits {
-            return Err(Mismatch::Fingerprints { ours: ours.remainder_bits, theirs: theirs.remainder_bits });
-        }
-        Ok(())
+        must_agree(self.size, other.size, |size| {
+            [
+                (Parameter::CounterBits, size.counter_bits.into()),
+                (Parameter::Buckets, size.buckets.into()),
+                (Parameter::FingerprintBits, size.remainder_bits.into()),
+            ]
+        })
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {
@@ -438,19 +433,17 @@ impl Kernel for Cells {
         self.paths = paths;
     }
 
-    fn counters(&self) -> Option<CounterReport> {
-        Some(CounterReport {
+    fn details(&self) -> Details<'_> {
+        let counters = CounterReport {
             counters: self.size.cells(),
             bits: Some(self.size.counter_bits),
             saturated: self.saturated,
             overflowed: 0,
             rule: None,
             degraded: false,
-        })
-    }
-
-    fn slots(&self) -> Option<Slots> {
-        Some(Slots { slots: self.size.cells(), used: self.occupied, evictions: None })
+        };
+        let slots = Slots { slots: self.size.cells(), used: self.occupied, evictions: None };
+        Details { counters: Some(counters), slots: Some(slots), ..Details::default() }
     }
 }
 

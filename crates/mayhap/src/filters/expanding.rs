@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use crate::batch::{self, BATCH};
 use crate::bits::{Aim, BLOCK, Filler, Met, OVERHEAD, Runs, Spot, Words, is_first_part};
-use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
-use crate::family::{Cost, Doublings, Family, Guarantee, Make, Slots};
+use crate::error::{DecodeError, Full, Limit, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{Cost, Details, Doublings, Family, Guarantee, Make, Slots};
 use crate::hash::{Digest, Hashing, Here, Key};
 use crate::math;
 use crate::narrow::{index, low_u8, low_u64};
@@ -604,12 +604,14 @@ impl Kernel for Fingerprints {
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
         let (ours, theirs) = (self.placing.shape, other.placing.shape);
-        if ours.width != theirs.width {
-            return Err(Mismatch::Fingerprints { ours: ours.width, theirs: theirs.width });
-        }
+        must_agree(ours, theirs, |shape| [(Parameter::FingerprintBits, shape.width.into())])?;
         let (ours, theirs) = (ours.slots(), theirs.slots());
         if ours >> ours.trailing_zeros() != theirs >> theirs.trailing_zeros() {
-            return Err(Mismatch::Slots { ours, theirs });
+            return Err(Mismatch::Differ {
+                what: Parameter::Slots,
+                ours: ours.into(),
+                theirs: theirs.into(),
+            });
         }
         Ok(())
     }
@@ -688,12 +690,12 @@ impl Kernel for Fingerprints {
         self.paths = paths;
     }
 
-    fn slots(&self) -> Option<Slots> {
-        Some(self.used_slots())
-    }
-
-    fn doublings(&self) -> Option<Doublings> {
-        Some(self.made_doublings())
+    fn details(&self) -> Details<'_> {
+        Details {
+            slots: Some(self.used_slots()),
+            doublings: Some(self.made_doublings()),
+            ..Details::default()
+        }
     }
 }
 

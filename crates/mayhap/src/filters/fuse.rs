@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::batch;
 use crate::bits::{GrowingWords, Words, words_for};
 use crate::error::{BuildError, DecodeError, Mismatch, SpecError};
-use crate::family::{Cost, Family, Make};
+use crate::family::{Cost, Details, Family, Make};
 use crate::hash::Hashing;
 use crate::math;
 use crate::narrow::{index, low_u8, low_u16, low_u32, low_u64, small_len};
@@ -349,8 +349,8 @@ impl Kernel for Fingerprints {
         Some(self.keys)
     }
 
-    fn layout(&self) -> Option<Layout> {
-        Some(self.size.layout())
+    fn details(&self) -> Details<'_> {
+        Details { layout: Some(self.size.layout()), ..Details::default() }
     }
 }
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use crate::bits::Words;
 use crate::error::{BuildError, DecodeError, Mismatch};
-use crate::family::{Cost, Family, Make};
+use crate::family::{Cost, Details, Family, Make};
 use crate::hash::Hashing;
 use crate::math;
 use crate::paths::Paths;
@@ -184,8 +184,8 @@ impl Kernel for Solution {
         Some(self.keys)
     }
 
-    fn layout(&self) -> Option<Layout> {
-        Some(self.size.layout())
+    fn details(&self) -> Details<'_> {
+        Details { layout: Some(self.size.layout()), ..Details::default() }
     }
 }
 

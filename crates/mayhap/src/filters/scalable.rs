@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::batch::{copy, pipeline};
 use crate::bits::{Bytes, OutOfMemory, Words, words_for};
 use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
-use crate::family::{Cost, Family, LayerReport, Make};
+use crate::family::{Cost, Details, Family, LayerReport, Make};
 use crate::hash::{Digest, Hashing};
 use crate::math::{self, ProbesRule};
 use crate::narrow::{index, small_len, whole};
@@ -444,8 +444,8 @@ impl Kernel for Stack {
         }
     }
 
-    fn layers(&self) -> Vec<LayerReport> {
-        self.layers.iter().map(Layer::report).collect()
+    fn details(&self) -> Details<'_> {
+        Details { layers: self.layers.iter().map(Layer::report).collect(), ..Details::default() }
     }
 }
 
@@ -615,7 +615,7 @@ impl Scalable {
     /// Its layers, oldest first.
     #[must_use]
     pub fn layers(&self) -> Vec<LayerReport> {
-        self.0.kernel.layers()
+        self.0.kernel.layers.iter().map(Layer::report).collect()
     }
 }
 

@@ -8,8 +8,8 @@ use crate::batch::{BATCH, pipeline};
 use crate::bits::{
     BEHIND, Bytes, Counters, WINDOW, Width, Windows, WindowsMut, WindowsRef, Words, words_for,
 };
-use crate::error::{DecodeError, Error, Mismatch, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Family, Guarantee, Make};
+use crate::error::{DecodeError, Error, Mismatch, Parameter, SpecError, Value, must_agree};
+use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Details, Family, Guarantee, Make};
 use crate::hash::{Digest, Hashing, Key};
 use crate::intersection::Intersection;
 use crate::math::{self, MAX_PROBES};
@@ -353,20 +353,14 @@ impl Kernel for Bits {
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        let (ours, theirs) = (self.size, other.size);
-        if ours.counter_bits != theirs.counter_bits {
-            return Err(Mismatch::Counters { ours: ours.counter_bits, theirs: theirs.counter_bits });
-        }
-        if ours.starts != theirs.starts {
-            return Err(Mismatch::Bits { ours: ours.bits(), theirs: theirs.bits() });
-        }
-        if ours.probes != theirs.probes {
-            return Err(Mismatch::Probes { ours: ours.probes, theirs: theirs.probes });
-        }
-        if ours.shifts != theirs.shifts {
-            return Err(Mismatch::Shifts { ours: ours.shifts, theirs: theirs.shifts });
-        }
-        Ok(())
+        must_agree(self.size, other.size, |size| {
+            [
+                (Parameter::CounterBits, size.counter_bits.map_or("none".into(), Value::from)),
+                (Parameter::Bits, size.bits().into()),
+                (Parameter::Probes, size.probes.into()),
+                (Parameter::Shifts, size.shifts.into()),
+            ]
+        })
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {
@@ -418,8 +412,8 @@ impl Kernel for Bits {
         self.paths = paths;
     }
 
-    fn counters(&self) -> Option<CounterReport> {
-        counter_report(&self.windows, self.size.counter_bits)
+    fn details(&self) -> Details<'_> {
+        Details { counters: counter_report(&self.windows, self.size.counter_bits), ..Details::default() }
     }
 
     fn guarantee(&self) -> Guarantee {

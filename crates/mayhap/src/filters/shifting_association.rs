@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 
 use crate::batch::{copy, pipeline};
 use crate::bits::{BEHIND, WINDOW, Windows, WindowsMut, WindowsRef};
-use crate::error::{AreaNameProblem, DecodeError, Error, Mismatch, SpecError};
-use crate::family::{AnyFilter, Cost, CounterReport, Family, Guarantee, Make};
+use crate::error::{AreaNameProblem, DecodeError, Error, Mismatch, Parameter, SpecError, Value, must_agree};
+use crate::family::{AnyFilter, Cost, Details, Family, Guarantee, Make};
 use crate::filters::shifting::{
     Claim, PREFETCH_FROM_BYTES, counter_report, guarantee, prefetch_counters, read_shape, saturated,
     write_windows,
@@ -297,17 +297,13 @@ impl Kernel for Bits {
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        let (ours, theirs) = (&self.size, &other.size);
-        if ours.counter_bits != theirs.counter_bits {
-            return Err(Mismatch::Counters { ours: ours.counter_bits, theirs: theirs.counter_bits });
-        }
-        if ours.starts != theirs.starts {
-            return Err(Mismatch::Bits { ours: ours.bits(), theirs: theirs.bits() });
-        }
-        if ours.probes != theirs.probes {
-            return Err(Mismatch::Probes { ours: ours.probes, theirs: theirs.probes });
-        }
-        Ok(())
+        must_agree(&self.size, &other.size, |size| {
+            [
+                (Parameter::CounterBits, size.counter_bits.map_or("none".into(), Value::from)),
+                (Parameter::Bits, size.bits().into()),
+                (Parameter::Probes, size.probes.into()),
+            ]
+        })
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {
@@ -363,8 +359,8 @@ impl Kernel for Bits {
         self.paths = paths;
     }
 
-    fn counters(&self) -> Option<CounterReport> {
-        counter_report(&self.windows, self.size.counter_bits)
+    fn details(&self) -> Details<'_> {
+        Details { counters: counter_report(&self.windows, self.size.counter_bits), ..Details::default() }
     }
 
     fn guarantee(&self) -> Guarantee {

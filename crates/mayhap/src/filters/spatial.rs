@@ -9,8 +9,8 @@ use core::num::NonZeroU16;
 
 use super::counting::{read_ahead, write_ahead};
 use crate::bits::{Counters, CountersMut, CountersRef, Width, words_for};
-use crate::error::{AreaNameProblem, DecodeError, Full, Limit, Mismatch, SpecError};
-use crate::family::{AreaReport, AreasReport, Cost, Family, Make};
+use crate::error::{AreaNameProblem, DecodeError, Full, Limit, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{AreaReport, AreasReport, Cost, Details, Family, Make};
 use crate::hash::{Digest, Hashing};
 use crate::math;
 use crate::narrow::{index, low_u8, low_u16};
@@ -67,8 +67,8 @@ filter! {
     /// higher areas gets the label of one of those (*inter-set error*), and the labels of keys of the highest area are always right.
     /// Put the areas that must not be missed last. A key that was inserted into several areas is in the highest of them.
     ///
-    /// [`area_report`](crate::AnyFilter::area_report) has the expected and the actual error rates of each area. They are a little
-    /// sharper if keys are inserted area after area, lowest first.
+    /// [`details`](crate::AnyFilter::details) has the expected and the actual error rates of each area. They are a little sharper
+    /// if keys are inserted area after area, lowest first.
     ///
     /// **Paper** Palmieri, Calderoni, Maio, *Spatial Bloom Filters: Enabling Privacy in Location-Aware Applications*,
     /// Inscrypt 2014; Calderoni, Palmieri, Maio, *Probabilistic Properties of the Spatial Bloom Filters and Their Relevance to
@@ -197,22 +197,50 @@ impl Kernel for Cells {
         math::estimated_len(self.size.cells, self.occupied, self.size.probes)
     }
 
+    fn details(&self) -> Details<'_> {
+        let SpatialSize { cells, probes, label_bits, .. } = self.size;
+        let keys: Vec<u64> = self.areas.iter().map(|area| area.inserted).collect();
+        let collisions = |area: &Area| self.ascending.then_some(area.self_collisions);
+        let held: Vec<_> =
+            self.areas.iter().map(|area| (area.inserted, area.cells, collisions(area))).collect();
+        let expected = math::spatial_expected(cells, probes, &keys);
+        let now = math::spatial_measured(cells, probes, &held);
+        let areas = self.areas.iter().zip((1..=u16::MAX).filter_map(NonZeroU16::new)).zip(expected).zip(now);
+        let areas: Vec<AreaReport<'_>> = areas
+            .map(|(((area, number), expected), now)| AreaReport {
+                area: number,
+                name: &area.name,
+                inserted: area.inserted,
+                cells: area.cells,
+                self_collisions: collisions(area),
+                expected,
+                now,
+            })
+            .collect();
+        let report = AreasReport {
+            label_bits,
+            emptiness: 1.0 - self.fill(),
+            safeness_expected: areas.iter().map(|area| area.expected.safeness).product(),
+            safeness: areas.iter().map(|area| area.now.safeness).product(),
+            mislabelled: areas.iter().map(|area| area.inserted as f64 * area.now.isep).sum(),
+            areas,
+        };
+        Details { areas: Some(report), ..Details::default() }
+    }
+
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        let (ours, theirs) = (self.size, other.size);
-        if ours.areas != theirs.areas {
-            return Err(Mismatch::Areas { ours: ours.areas, theirs: theirs.areas });
-        }
-        if ours.cells != theirs.cells {
-            return Err(Mismatch::Bits { ours: ours.bits(), theirs: theirs.bits() });
-        }
-        if ours.probes != theirs.probes {
-            return Err(Mismatch::Probes { ours: ours.probes, theirs: theirs.probes });
-        }
+        must_agree(self.size, other.size, |size| {
+            [
+                (Parameter::Areas, size.areas.into()),
+                (Parameter::Bits, size.bits().into()),
+                (Parameter::Probes, size.probes.into()),
+            ]
+        })?;
         let mut names = self.areas.iter().zip(&other.areas);
-        if let Some(index) = names.position(|(ours, theirs)| ours.name != theirs.name) {
-            return Err(Mismatch::AreaName { area: low_u16(index as u64) + 1 });
+        match names.position(|(ours, theirs)| ours.name != theirs.name) {
+            Some(index) => Err(Mismatch::AreaName { area: low_u16(index as u64) + 1 }),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {
@@ -407,36 +435,6 @@ impl Labels for Cells {
             ours.self_collisions = ours.self_collisions.saturating_add(own);
         }
         Ok(())
-    }
-
-    fn area_report(&self) -> AreasReport<'_> {
-        let SpatialSize { cells, probes, label_bits, .. } = self.size;
-        let keys: Vec<u64> = self.areas.iter().map(|area| area.inserted).collect();
-        let collisions = |area: &Area| self.ascending.then_some(area.self_collisions);
-        let held: Vec<_> =
-            self.areas.iter().map(|area| (area.inserted, area.cells, collisions(area))).collect();
-        let expected = math::spatial_expected(cells, probes, &keys);
-        let now = math::spatial_measured(cells, probes, &held);
-        let areas = self.areas.iter().zip((1..=u16::MAX).filter_map(NonZeroU16::new)).zip(expected).zip(now);
-        let areas: Vec<AreaReport<'_>> = areas
-            .map(|(((area, number), expected), now)| AreaReport {
-                area: number,
-                name: &area.name,
-                inserted: area.inserted,
-                cells: area.cells,
-                self_collisions: collisions(area),
-                expected,
-                now,
-            })
-            .collect();
-        AreasReport {
-            label_bits,
-            emptiness: 1.0 - self.fill(),
-            safeness_expected: areas.iter().map(|area| area.expected.safeness).product(),
-            safeness: areas.iter().map(|area| area.now.safeness).product(),
-            mislabelled: areas.iter().map(|area| area.inserted as f64 * area.now.isep).sum(),
-            areas,
-        }
     }
 }
 

@@ -7,8 +7,8 @@ use core::convert::Infallible;
 use super::counting::{contains_ahead, read_ahead, write_ahead};
 use crate::batch::pipeline;
 use crate::bits::{Bytes, Counters, CountersMut, CountersRef, Width, Words, words_for};
-use crate::error::{DecodeError, Error, Mismatch, SpecError};
-use crate::family::{Capabilities, Cost, CounterReport, Family, Guarantee, Make};
+use crate::error::{DecodeError, Error, Mismatch, Parameter, SpecError, Value, must_agree};
+use crate::family::{Capabilities, Cost, CounterReport, Details, Family, Guarantee, Make};
 use crate::hash::{Digest, Hashing, Key};
 use crate::math;
 use crate::narrow::index;
@@ -296,21 +296,14 @@ impl Kernel for Cells {
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        let (ours, theirs) = (self.size, other.size);
-        if ours.rule != theirs.rule {
-            return Err(Mismatch::CountingRule { ours: ours.rule.name(), theirs: theirs.rule.name() });
-        }
-        if ours.width != theirs.width {
-            let (ours, theirs) = (fixed(ours.width), fixed(theirs.width));
-            return Err(Mismatch::CounterBits { ours, theirs });
-        }
-        if ours.cells != theirs.cells {
-            return Err(Mismatch::Bits { ours: ours.plan().bits, theirs: theirs.plan().bits });
-        }
-        if ours.probes != theirs.probes {
-            return Err(Mismatch::Probes { ours: ours.probes, theirs: theirs.probes });
-        }
-        Ok(())
+        must_agree(self.size, other.size, |size| {
+            [
+                (Parameter::CountingRule, size.rule.name().into()),
+                (Parameter::CounterBits, fixed(size.width).map_or("variable".into(), Value::from)),
+                (Parameter::Bits, size.plan().bits.into()),
+                (Parameter::Probes, size.probes.into()),
+            ]
+        })
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {
@@ -399,16 +392,17 @@ impl Kernel for Cells {
         self.paths = paths;
     }
 
-    fn counters(&self) -> Option<CounterReport> {
+    fn details(&self) -> Details<'_> {
         let second = self.second.as_ref().map_or(0, |second| second.counters.len());
-        Some(CounterReport {
+        let counters = CounterReport {
             counters: self.size.cells + second,
             bits: fixed(self.size.width),
             saturated: self.saturated(),
             overflowed: self.overflowed(),
             rule: Some(self.size.rule),
             degraded: self.degraded,
-        })
+        };
+        Details { counters: Some(counters), ..Details::default() }
     }
 
     fn guarantee(&self) -> Guarantee {

@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 
 use crate::batch;
 use crate::bits::{Bytes, Remainders, Words};
-use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
-use crate::family::{Cost, Family, Make, Slots};
+use crate::error::{DecodeError, Full, Limit, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{Cost, Details, Family, Make, Slots};
 use crate::hash::{Hashing, Key};
 use crate::math;
 use crate::narrow::index;
@@ -360,11 +360,7 @@ impl Kernel for Remnants {
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        let (ours, theirs) = (self.shape.names, other.shape.names);
-        if ours != theirs {
-            return Err(Mismatch::Names { ours, theirs });
-        }
-        Ok(())
+        must_agree(self, other, |table| [(Parameter::DistinctKeys, table.shape.names.into())])
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {
@@ -431,8 +427,8 @@ impl Kernel for Remnants {
         self.paths = paths;
     }
 
-    fn slots(&self) -> Option<Slots> {
-        Some(self.used_slots())
+    fn details(&self) -> Details<'_> {
+        Details { slots: Some(self.used_slots()), ..Details::default() }
     }
 }
 

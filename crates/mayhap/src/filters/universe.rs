@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::batch::copy;
 use crate::bits::{GrowingWords, Words};
 use crate::error::{BuildError, DecodeError, Mismatch, SpecError};
-use crate::family::{Cost, Family, Guarantee, Make};
+use crate::family::{Cost, Details, Family, Guarantee, Make};
 use crate::hash::Hashing;
 #[cfg(feature = "std")]
 use crate::hash::Key;
@@ -282,12 +282,8 @@ impl Kernel for Stages {
         Some(self.keys)
     }
 
-    fn others(&self) -> Option<u64> {
-        Some(self.size.others)
-    }
-
-    fn layout(&self) -> Option<Layout> {
-        Some(self.size.layout())
+    fn details(&self) -> Details<'_> {
+        Details { layout: Some(self.size.layout()), others: Some(self.size.others), ..Details::default() }
     }
 }
 

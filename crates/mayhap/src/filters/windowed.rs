@@ -6,8 +6,8 @@ use core::convert::Infallible;
 
 use crate::batch::pipeline;
 use crate::bits::Words;
-use crate::error::{DecodeError, Mismatch, SpecError};
-use crate::family::{Cost, Family, Guarantee, Make, WindowReport};
+use crate::error::{DecodeError, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{Cost, Details, Family, Guarantee, Make, WindowReport};
 use crate::hash::{Digest, Hashing, Key};
 use crate::math::{self, MAX_PROBES, WINDOWED_GENERATIONS};
 use crate::narrow::index;
@@ -285,15 +285,9 @@ impl Kernel for Slices {
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        let (ours, theirs) = (self.size.bits(), other.size.bits());
-        if ours != theirs {
-            return Err(Mismatch::Bits { ours, theirs });
-        }
-        let (ours, theirs) = (self.size.probes, other.size.probes);
-        if ours != theirs {
-            return Err(Mismatch::Probes { ours, theirs });
-        }
-        Ok(())
+        must_agree(self.size, other.size, |size| {
+            [(Parameter::Bits, size.bits().into()), (Parameter::Probes, size.probes.into())]
+        })
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {
@@ -386,8 +380,8 @@ impl Kernel for Slices {
         self.paths = paths;
     }
 
-    fn window(&self) -> Option<WindowReport> {
-        Some(self.remembered())
+    fn details(&self) -> Details<'_> {
+        Details { window: Some(self.remembered()), ..Details::default() }
     }
 }
 

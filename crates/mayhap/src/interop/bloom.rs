@@ -9,7 +9,7 @@ use core::any::Any;
 
 use crate::batch::BATCH;
 use crate::bits::{Bytes, Words, words_for};
-use crate::error::{DecodeError, Error, Full, Mismatch, SpecError};
+use crate::error::{DecodeError, Error, Full, Mismatch, Parameter, SpecError, must_agree};
 use crate::family::{self, AnyFilter, Capabilities, Family, Guarantee, Report};
 use crate::filters::bloom::FAMILY;
 use crate::hash::foreign::{murmur3_x64_128, siphash13};
@@ -211,20 +211,17 @@ impl ForeignBloom {
     /// What must be the same before bits are combined.
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
         let (ours, theirs) = (&self.shape, &other.shape);
-        let names = Mismatch::Rule { ours: self.peer.rule(), theirs: other.peer.rule() };
-        if self.peer.rule() != other.peer.rule() {
-            return Err(names);
-        }
+        must_agree(self, other, |filter| [(Parameter::Program, filter.peer.rule().into())])?;
         Hashing::Foreign(ours.hashing).must_equal(&Hashing::Foreign(theirs.hashing))?;
-        if ours.probing != theirs.probing {
-            return Err(Mismatch::Probing { ours: ours.probing.name(), theirs: theirs.probing.name() });
-        }
-        if ours.bits != theirs.bits || self.words.len() != other.words.len() {
-            return Err(Mismatch::Bits { ours: ours.bits, theirs: theirs.bits });
-        }
-        if ours.probes != theirs.probes {
-            return Err(Mismatch::Probes { ours: ours.probes, theirs: theirs.probes });
-        }
+        must_agree(self, other, |filter| {
+            let shape = &filter.shape;
+            [
+                (Parameter::Positions, shape.probing.name().into()),
+                (Parameter::Bits, shape.bits.into()),
+                (Parameter::Bytes, (8 * filter.words.len() as u64).into()),
+                (Parameter::Probes, shape.probes.into()),
+            ]
+        })?;
         match (&self.peer, &other.peer) {
             (Peer::Crate { seed: ours }, Peer::Crate { seed: theirs }) if ours != theirs => {
                 Err(Mismatch::PeerField { field: "keys of the hash functions" })
@@ -322,7 +319,7 @@ impl AnyFilter for ForeignBloom {
         &FAMILY
     }
 
-    fn rule(&self) -> Option<&'static str> {
+    fn program(&self) -> Option<&'static str> {
         Some(self.peer.rule())
     }
 
@@ -404,9 +401,7 @@ impl AnyFilter for ForeignBloom {
 /// The filter of a file of ours.
 pub(super) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
     let header = &frame.header;
-    if header.family != FAMILY.id {
-        return Err(DecodeError::Family { found: header.family });
-    }
+    FAMILY.must_be(header.family)?;
     let probing = Probing::from_id(header.probing).ok_or(DecodeError::Probing { found: header.probing })?;
     let mut fields = Fields::new(&header.params);
     let bits = fields.u64("bits")?;

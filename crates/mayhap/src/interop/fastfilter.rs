@@ -265,7 +265,7 @@ impl AnyFilter for FastFilter {
         &FAMILY
     }
 
-    fn rule(&self) -> Option<&'static str> {
+    fn program(&self) -> Option<&'static str> {
         Some(self.format().name)
     }
 

@@ -6,7 +6,7 @@ use core::fmt::Debug;
 
 use crate::bits::Bytes;
 use crate::error::DecodeError;
-use crate::family::{AnyFilter, Capabilities, Family, Guarantee, LayerReport, Report};
+use crate::family::{AnyFilter, Capabilities, Details, Family, Guarantee, LayerReport, Report};
 use crate::filters::{bloom, scalable};
 use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math;
@@ -110,7 +110,8 @@ impl Layer {
 impl<R: Rule> Frozen<R> {
     /// As a filter of a file of ours, whose header must name the same family.
     pub(super) fn of_family(self, found: u16) -> Result<Box<dyn AnyFilter>, DecodeError> {
-        if self.family().id == found { Ok(Box::new(self)) } else { Err(DecodeError::Family { found }) }
+        self.family().must_be(found)?;
+        Ok(Box::new(self))
     }
 
     fn report_of(&self, layer: &Layer) -> LayerReport {
@@ -146,7 +147,7 @@ impl<R: Rule> AnyFilter for Frozen<R> {
         if self.is_stack { &scalable::FAMILY } else { &bloom::FAMILY }
     }
 
-    fn rule(&self) -> Option<&'static str> {
+    fn program(&self) -> Option<&'static str> {
         Some(R::NAME)
     }
 
@@ -186,11 +187,9 @@ impl<R: Rule> AnyFilter for Frozen<R> {
         }
     }
 
-    fn layers(&self) -> Vec<LayerReport> {
-        if !self.is_stack {
-            return Vec::new();
-        }
-        self.layers.iter().map(|layer| self.report_of(layer)).collect()
+    fn details(&self) -> Details<'_> {
+        let layers = if self.is_stack { &*self.layers } else { &[] };
+        Details { layers: layers.iter().map(|layer| self.report_of(layer)).collect(), ..Details::default() }
     }
 
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {

@@ -251,7 +251,7 @@ impl Format {
         write(crate::family::bare(filter)).ok_or(ConvertError::OtherRule {
             format: self.name,
             family: filter.family().name,
-            rule: filter.rule(),
+            rule: filter.program(),
             hashing: filter.hashing().name(),
             makes: self.make.is_some(),
         })
@@ -359,7 +359,7 @@ impl fmt::Display for ConvertError {
                     "a filter of the family {family} by the rules of {rule}, hashed by {hashing}, cannot become a file \
                      of the format {format}: other rules give other bits, and those take the keys"
                 )?;
-                if makes { write!(f, "; build it from the keys, with --to {format}") } else { Ok(()) }
+                if makes { f.write_str("; build it from the keys") } else { Ok(()) }
             }
         }
     }
@@ -395,9 +395,7 @@ pub(crate) fn must_be_of(
     hashing: Hashing,
     expected: Hashing,
 ) -> Result<(), DecodeError> {
-    if frame.header.family != family.id {
-        return Err(DecodeError::Family { found: frame.header.family });
-    }
+    family.must_be(frame.header.family)?;
     if hashing == expected { Ok(()) } else { Err(bloom::unfit(frame)) }
 }
 

@@ -35,6 +35,7 @@ use alloc::vec::Vec;
 
 use crate::bits::{OutOfMemory, Words};
 use crate::error::DecodeError;
+use crate::family::Family;
 use crate::narrow::index;
 use crate::wire::{Fields, Frame, Writer};
 
@@ -321,11 +322,9 @@ pub(super) fn encode<'a, F: Dump>(filter: &'a F, out: &mut Writer<'a>) {
 }
 
 /// The filter of a file of ours.
-pub(super) fn decode<F: Dump>(frame: &Frame, family: u16) -> Result<F, DecodeError> {
+pub(super) fn decode<F: Dump>(frame: &Frame, family: &Family) -> Result<F, DecodeError> {
     let header = &frame.header;
-    if header.family != family {
-        return Err(DecodeError::Family { found: header.family });
-    }
+    family.must_be(header.family)?;
     Fields::new(&header.params).end("parameters", header.params.len())?;
     read(frame.payload.as_slice())
 }

@@ -29,8 +29,8 @@ use super::redis_dump::{self, Array, Dump};
 use super::{Format, MOST_PROBES, Making, bloom};
 use crate::batch::BATCH;
 use crate::bits::OutOfMemory;
-use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
-use crate::family::{self, AnyFilter, Capabilities, Family, Guarantee, LayerReport, Report};
+use crate::error::{DecodeError, Full, Limit, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{self, AnyFilter, Capabilities, Details, Family, Guarantee, LayerReport, Report};
 use crate::filters::scalable::FAMILY;
 use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math;
@@ -378,12 +378,13 @@ impl RedisBloom {
             return Err(Mismatch::PeerField { field: "ways to grow" });
         }
         for (ours, theirs) in self.shapes().zip(other.shapes()) {
-            if ours.modulus() != theirs.modulus() || ours.bytes != theirs.bytes {
-                return Err(Mismatch::Bits { ours: ours.modulus(), theirs: theirs.modulus() });
-            }
-            if ours.probes != theirs.probes {
-                return Err(Mismatch::Probes { ours: ours.probes, theirs: theirs.probes });
-            }
+            must_agree(ours, theirs, |shape| {
+                [
+                    (Parameter::Bits, shape.modulus().into()),
+                    (Parameter::Bytes, shape.bytes.into()),
+                    (Parameter::Probes, shape.probes.into()),
+                ]
+            })?;
             if ours.keys + theirs.keys > ours.capacity {
                 let limit = Limit::Keys { capacity: ours.capacity };
                 return Err(Mismatch::Full(Full { limit, inserted: 0 }));
@@ -514,7 +515,7 @@ impl AnyFilter for RedisBloom {
         &FAMILY
     }
 
-    fn rule(&self) -> Option<&'static str> {
+    fn program(&self) -> Option<&'static str> {
         Some(FORMAT.name)
     }
 
@@ -548,8 +549,8 @@ impl AnyFilter for RedisBloom {
         }
     }
 
-    fn layers(&self) -> Vec<LayerReport> {
-        self.layers()
+    fn details(&self) -> Details<'_> {
+        Details { layers: self.layers(), ..Details::default() }
     }
 
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {
@@ -568,7 +569,7 @@ impl AnyFilter for RedisBloom {
 
 /// The filter of a file of ours.
 pub(super) fn decode(frame: &Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
-    let filter: RedisBloom = redis_dump::decode(frame, FAMILY.id)?;
+    let filter: RedisBloom = redis_dump::decode(frame, &FAMILY)?;
     if filter.hashing() != hashing {
         return Err(bloom::unfit(frame));
     }

@@ -36,7 +36,7 @@ use super::{Format, Making, bloom};
 use crate::batch::BATCH;
 use crate::bits::OutOfMemory;
 use crate::error::{DecodeError, Full, Limit, SpecError};
-use crate::family::{AnyFilter, Capabilities, Family, Guarantee, LayerReport, Report, Slots};
+use crate::family::{AnyFilter, Capabilities, Details, Family, Guarantee, LayerReport, Report, Slots};
 use crate::filters::cuckoo::FAMILY;
 use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math;
@@ -489,7 +489,7 @@ impl AnyFilter for RedisCuckoo {
         &FAMILY
     }
 
-    fn rule(&self) -> Option<&'static str> {
+    fn program(&self) -> Option<&'static str> {
         Some(FORMAT.name)
     }
 
@@ -498,8 +498,9 @@ impl AnyFilter for RedisCuckoo {
         Capabilities { merges: false, ..FAMILY.can }
     }
 
-    fn slots(&self) -> Option<Slots> {
-        Some(Slots { slots: self.capacity(), used: self.used(), evictions: None })
+    fn details(&self) -> Details<'_> {
+        let slots = Slots { slots: self.capacity(), used: self.used(), evictions: None };
+        Details { layers: self.layers(), slots: Some(slots), ..Details::default() }
     }
 
     fn report(&self) -> Report {
@@ -517,10 +518,6 @@ impl AnyFilter for RedisCuckoo {
             fpr_at_capacity: math::compounded_fpr(layers.iter().map(|_| self.rate(1.0))),
             guarantee: Guarantee::NoFalseNegativesIfDeletesValid,
         }
-    }
-
-    fn layers(&self) -> Vec<LayerReport> {
-        self.layers()
     }
 
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {
@@ -542,7 +539,7 @@ impl AnyFilter for RedisCuckoo {
 
 /// The filter of a file of ours.
 pub(super) fn decode(frame: &Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
-    let filter: RedisCuckoo = redis_dump::decode(frame, FAMILY.id)?;
+    let filter: RedisCuckoo = redis_dump::decode(frame, &FAMILY)?;
     if filter.hashing() != hashing {
         return Err(bloom::unfit(frame));
     }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use super::sbbf::{self, Sbbf};
 use crate::bits::Bytes;
 use crate::error::DecodeError;
-use crate::family::{AnyFilter, Capabilities, Family, Guarantee, LayerReport, Report};
+use crate::family::{AnyFilter, Capabilities, Details, Family, Guarantee, LayerReport, Report};
 use crate::filters::scalable::FAMILY;
 use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::narrow::whole;
@@ -56,7 +56,7 @@ impl AnyFilter for RowGroups {
         &FAMILY
     }
 
-    fn rule(&self) -> Option<&'static str> {
+    fn program(&self) -> Option<&'static str> {
         Some(sbbf::FORMAT.name)
     }
 
@@ -85,13 +85,13 @@ impl AnyFilter for RowGroups {
         }
     }
 
-    fn layers(&self) -> Vec<LayerReport> {
+    fn details(&self) -> Details<'_> {
         let layer = |group: &Sbbf| {
             let Report { capacity, estimated_len, bits, probes, fill, fpr_now, .. } = group.report();
             let keys = estimated_len.map_or(0, whole);
             LayerReport { capacity, keys, bits, probes: probes.unwrap_or(0), fill, fpr_now }
         };
-        self.groups.iter().map(layer).collect()
+        Details { layers: self.groups.iter().map(layer).collect(), ..Details::default() }
     }
 
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {

@@ -26,7 +26,7 @@ use core::any::Any;
 use super::{Format, Making};
 use crate::batch::BATCH;
 use crate::bits::{Bytes, OutOfMemory, Words};
-use crate::error::{DecodeError, FoldError, Full, Mismatch, SpecError};
+use crate::error::{DecodeError, FoldError, Full, Mismatch, Parameter, SpecError, must_agree};
 use crate::family::{self, AnyFilter, Capabilities, Family, Guarantee, Report};
 use crate::filters::blocked::FAMILY;
 use crate::hash::{Digest, ForeignHash, Hashing};
@@ -250,9 +250,7 @@ impl Sbbf {
     }
 
     fn combine(&mut self, other: &Self, bits: fn(u64, u64) -> u64) -> Result<(), Mismatch> {
-        if self.bits() != other.bits() {
-            return Err(Mismatch::Bits { ours: self.bits(), theirs: other.bits() });
-        }
+        must_agree(&*self, other, |filter| [(Parameter::Bits, filter.bits().into())])?;
         for (ours, theirs) in self.words.as_mut_slice().iter_mut().zip(other.words.as_slice()) {
             *ours = bits(*ours, *theirs);
         }
@@ -337,7 +335,7 @@ impl AnyFilter for Sbbf {
         &FAMILY
     }
 
-    fn rule(&self) -> Option<&'static str> {
+    fn program(&self) -> Option<&'static str> {
         Some(FORMAT.name)
     }
 

@@ -477,9 +477,10 @@ impl Frame {
     /// answers mean, so the file is refused; metadata does not.
     ///
     /// # Errors
-    /// [`DecodeError::Section`].
+    /// [`DecodeError::Section`], or [`DecodeError::Excepted`] if it is known elsewhere.
     pub fn end(&self) -> Result<(), DecodeError> {
         match self.sections.iter().find(|(id, _)| *id != METADATA) {
+            Some(&(EXCEPTIONS, _)) => Err(DecodeError::Excepted),
             Some(&(found, _)) => Err(DecodeError::Section { found }),
             None => Ok(()),
         }

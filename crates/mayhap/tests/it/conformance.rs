@@ -13,8 +13,9 @@ use mayhap::key_rules::{Cut, JsonKeys, KeyRules, Spelling};
 use mayhap::wire::{Flags, Frame, Header, KEY_RULES, METADATA, PAGE, Verify, mark_writing};
 use mayhap::{
     AnyFilter, Bloom, BuildError, Bytes, Combine, CountingRule, DecodeError, Digest, Error, Expanding,
-    FAMILIES, Family, Full, Guarantee, Hashing, Insertion, Labels, Limit, Make, Mismatch, Removal, Report,
-    Secret, Spec, SpecError, Summing, combine, encode, encode_with, except, open, with_key_rules,
+    FAMILIES, Family, Full, Guarantee, Hashing, Insertion, Labels, Limit, Make, Mismatch, Parameter, Removal,
+    Report, Secret, Spec, SpecError, Summing, Value, combine, encode, encode_with, except, open,
+    with_key_rules,
 };
 use mayhap_eval::{KeyKind, Random};
 
@@ -90,7 +91,7 @@ fn takes_integers(family: &Family) -> bool {
 /// Whether a family keeps fingerprints in slots, so that inserts fail some time after its capacity. All others take any
 /// number of keys.
 fn has_slots(family: &Family) -> bool {
-    make(family, 1).slots().is_some()
+    make(family, 1).details().slots.is_some()
 }
 
 /// Whether a family forgets all but the last keys, so that more than its capacity make no false positives but denials.
@@ -414,7 +415,7 @@ fn no_key_that_is_in_is_ever_denied() {
                 // Older than what it holds anything of, only by chance: 1% of 10,000, where more than 160 have a
                 // chance below 1e-8.
                 let gone = answers(&*filter, family, 0..count).iter().filter(|&&hit| hit).count();
-                assert!(filter.window().unwrap().forgotten < 2 * count && gone <= 160, "{gone}");
+                assert!(filter.details().window.unwrap().forgotten < 2 * count && gone <= 160, "{gone}");
             }
         }
     });
@@ -670,7 +671,7 @@ fn merging_equals_inserting_both() {
         assert_eq!(uncounted(&*ours), all);
         if family.name == "cuckoo" {
             // The 200 in common are in twice. All of them twice do not fit, and then nothing changes.
-            assert_eq!(ours.slots().unwrap().used, 1200);
+            assert_eq!(ours.details().slots.unwrap().used, 1200);
             let full = combine(&mut *ours, &*again, Combine::Union).unwrap_err();
             assert!(matches!(full, Error::Mismatch(Mismatch::Full(_))), "{full}");
             assert_eq!(uncounted(&*ours), all);
@@ -739,7 +740,7 @@ fn removing_undoes_inserting() {
         for &digest in &digests {
             assert!(remove.remove_digest(digest).is_removed());
         }
-        match filter.slots().filter(|slots| slots.evictions.is_some()) {
+        match filter.details().slots.filter(|slots| slots.evictions.is_some()) {
             // The new keys may have moved the old ones.
             Some(slots) => assert_eq!(slots.used, 600),
             None => assert_eq!(payload_of(&file_of(&*filter)), before),
@@ -855,13 +856,29 @@ fn filters_that_hash_differently_are_not_combined() {
     let (secret, other) = (Secret::new([1; 16]), Secret::new([2; 16]));
     let seed = |seed| Hashing::Xxh3 { seed };
     let cases = [
-        (seed(1), seed(2), Mismatch::Seed { ours: 1, theirs: 2 }),
+        (
+            seed(1),
+            seed(2),
+            Mismatch::Differ { what: Parameter::Seed, ours: Value::Id(1), theirs: Value::Id(2) },
+        ),
         (
             Hashing::Keyed(secret),
             Hashing::Keyed(other),
-            Mismatch::Secret { ours: secret.id(), theirs: other.id() },
+            Mismatch::Differ {
+                what: Parameter::Secret,
+                ours: Value::Id(secret.id()),
+                theirs: Value::Id(other.id()),
+            },
         ),
-        (seed(0), Hashing::Keyed(other), Mismatch::Hashing { ours: "xxh3-128", theirs: "siphash-1-3-128" }),
+        (
+            seed(0),
+            Hashing::Keyed(other),
+            Mismatch::Differ {
+                what: Parameter::Hashing,
+                ours: Value::Word("xxh3-128"),
+                theirs: Value::Word("siphash-1-3-128"),
+            },
+        ),
     ];
     each_family(|family| {
         if takes_integers(family) {
@@ -885,6 +902,10 @@ fn filters_that_hash_differently_are_not_combined() {
 }
 
 type Boxed = Box<dyn AnyFilter>;
+
+fn differ(what: Parameter, ours: u64, theirs: u64) -> Mismatch {
+    Mismatch::Differ { what, ours: ours.into(), theirs: theirs.into() }
+}
 
 /// Filters of one family and other parameters.
 #[test]
@@ -911,55 +932,67 @@ fn filters_of_other_parameters_are_not_combined() {
         (
             of("counting", counters(4, bits(4000, 5))),
             of("counting", counters(4, bits(4004, 5))),
-            Mismatch::Bits { ours: 4000, theirs: 4004 },
+            differ(Parameter::Bits, 4000, 4004),
         ),
         (
             of("counting", counters(4, bits(4000, 5))),
             of("counting", counters(4, bits(4000, 6))),
-            Mismatch::Probes { ours: 5, theirs: 6 },
+            differ(Parameter::Probes, 5, 6),
         ),
         (
             of("counting", counters(4, bits(4000, 5))),
             of("counting", counters(8, bits(8000, 5))),
-            Mismatch::CounterBits { ours: Some(4), theirs: Some(8) },
+            differ(Parameter::CounterBits, 4, 8),
         ),
-        (dleft(100, 10, 2), dleft(101, 10, 2), Mismatch::Buckets { ours: 100, theirs: 101 }),
-        (dleft(100, 10, 2), dleft(100, 11, 2), Mismatch::Fingerprints { ours: 10, theirs: 11 }),
-        (dleft(100, 10, 2), dleft(100, 10, 4), Mismatch::CounterBits { ours: Some(2), theirs: Some(4) }),
+        (dleft(100, 10, 2), dleft(101, 10, 2), differ(Parameter::Buckets, 100, 101)),
+        (dleft(100, 10, 2), dleft(100, 11, 2), differ(Parameter::FingerprintBits, 10, 11)),
+        (dleft(100, 10, 2), dleft(100, 10, 4), differ(Parameter::CounterBits, 2, 4)),
         (
             rule(least, bits(4000, 5)),
             rule(CountingRule::MinimalIncrease, bits(4000, 5)),
-            Mismatch::CountingRule { ours: "minimum-selection", theirs: "minimal-increase" },
+            Mismatch::Differ {
+                what: Parameter::CountingRule,
+                ours: Value::Word("minimum-selection"),
+                theirs: Value::Word("minimal-increase"),
+            },
         ),
         (
             rule(least, bits(4000, 5)),
             rule(least, counters(8, bits(8000, 5))),
-            Mismatch::CounterBits { ours: None, theirs: Some(8) },
+            Mismatch::Differ {
+                what: Parameter::CounterBits,
+                ours: Value::Word("variable"),
+                theirs: Value::Whole(8),
+            },
         ),
-        (rule(least, bits(4000, 5)), rule(least, bits(4004, 5)), Mismatch::Bits { ours: 4000, theirs: 4004 }),
-        (rule(least, bits(4000, 5)), rule(least, bits(4000, 6)), Mismatch::Probes { ours: 5, theirs: 6 }),
+        (rule(least, bits(4000, 5)), rule(least, bits(4004, 5)), differ(Parameter::Bits, 4000, 4004)),
+        (rule(least, bits(4000, 5)), rule(least, bits(4000, 6)), differ(Parameter::Probes, 5, 6)),
         (
             of("shifting", shifting(1056, 6, 1)),
             of("shifting", shifting(1057, 6, 1)),
-            Mismatch::Bits { ours: 1056, theirs: 1057 },
+            differ(Parameter::Bits, 1056, 1057),
         ),
         (
             of("shifting", shifting(1056, 6, 1)),
             of("shifting", shifting(1056, 8, 1)),
-            Mismatch::Probes { ours: 6, theirs: 8 },
+            differ(Parameter::Probes, 6, 8),
         ),
         (
             of("shifting", shifting(1056, 6, 1)),
             of("shifting", shifting(1056, 6, 2)),
-            Mismatch::Shifts { ours: 1, theirs: 2 },
+            differ(Parameter::Shifts, 1, 2),
         ),
         (
             of("shifting", shifting(1056, 6, 1)),
             of("shifting", counters(4, bits(5 * 1056, 6))),
-            Mismatch::Counters { ours: None, theirs: Some(4) },
+            Mismatch::Differ {
+                what: Parameter::CounterBits,
+                ours: Value::Word("none"),
+                theirs: Value::Whole(4),
+            },
         ),
-        (expanding(128, 10), expanding(192, 10), Mismatch::Slots { ours: 128, theirs: 192 }),
-        (expanding(128, 10), expanding(128, 11), Mismatch::Fingerprints { ours: 10, theirs: 11 }),
+        (expanding(128, 10), expanding(192, 10), differ(Parameter::Slots, 128, 192)),
+        (expanding(128, 10), expanding(128, 11), differ(Parameter::FingerprintBits, 10, 11)),
     ];
     let mut wrong = Vec::new();
     for (mut ours, theirs, mismatch) in cases {
@@ -1193,7 +1226,7 @@ fn use_it(filter: &mut dyn AnyFilter, family: &Family) {
         label.insert_labelled_batch(&digests, highest, &mut outcomes).unwrap();
         label.insert_labelled_batch(&digests, NonZeroU16::MIN, &mut outcomes).unwrap();
         label.label_batch(&digests, &mut Vec::new());
-        assert!(holds_all(filter, &keys) && filter.area_report().is_some());
+        assert!(holds_all(filter, &keys) && filter.details().areas.is_some());
     }
     if let Some(remove) = filter.as_remove() {
         digests.iter().for_each(|&digest| {
@@ -1541,8 +1574,23 @@ fn bloom_from_bytes_minds_sections_like_open() {
     let file = with_sections(bloom, &[(99, b"perhaps a list of exceptions")]);
     assert_eq!(Bloom::from_bytes(&file).unwrap_err(), DecodeError::Section { found: 99 });
     assert!(Bloom::from_bytes(&with_sections(bloom, &[(METADATA, b"")])).is_ok());
-    let exact = file_of(&*filled(mayhap::family("exact").unwrap(), 10, 0..10));
-    assert_eq!(Bloom::from_bytes(&exact).unwrap_err(), DecodeError::Family { found: 2 });
+}
+
+#[test]
+fn a_file_of_a_known_family_is_not_called_one_of_an_unknown_family() {
+    each_family(|family| {
+        let outcome = Bloom::from_bytes(&file_of(&*filled(family, 10, 0..10)));
+        match family.name {
+            "bloom" => assert!(outcome.is_ok()),
+            _ => {
+                let other = DecodeError::OtherFamily { expected: "bloom", found: family.id };
+                assert_eq!(outcome.unwrap_err(), other);
+            }
+        }
+    });
+    let mut unknown = file_of(&*filled(mayhap::family("bloom").unwrap(), 10, 0..10));
+    unknown = crate::crafted::with(&unknown, 6, &900u16.to_le_bytes());
+    assert_eq!(open(unknown.into(), None).err().unwrap(), DecodeError::Family { found: 900 });
 }
 
 fn rules_of(spelling: Spelling) -> KeyRules {

@@ -167,7 +167,10 @@ fn crafted_parameters_are_refused() {
         DecodeError::Padding { field: "end of the payload" }
     );
     let other = Bloom::new(10, 0.01).unwrap().to_bytes();
-    assert_eq!(Counting::from_bytes(&other).unwrap_err(), DecodeError::Family { found: 1 });
+    assert_eq!(
+        Counting::from_bytes(&other).unwrap_err(),
+        DecodeError::OtherFamily { expected: "counting", found: 1 }
+    );
 }
 
 #[test]
@@ -183,7 +186,7 @@ fn a_saturated_counter_is_counted_in_its_file() {
         assert_eq!(Counting::from_bytes(&crafted).unwrap_err(), error);
         // Who reads the header only believes it: wrong, and harmless.
         let opened = crafted::open_by_header(&crafted).unwrap();
-        assert_eq!(opened.counters().unwrap().saturated, claimed);
+        assert_eq!(opened.details().counters.unwrap().saturated, claimed);
     }
 }
 

@@ -120,7 +120,7 @@ fn use_it(filter: &mut dyn AnyFilter) {
             let _ = remove.remove_digest(digest);
         });
     }
-    let (_, _) = (filter.report(), filter.counters());
+    let (_, _) = (filter.report(), filter.details());
     let file = encode(filter, mayhap::Summing::Payload).to_vec();
     if let Ok(other) = open_by_header(&file) {
         let _ = mayhap::combine(filter, &*other, mayhap::Combine::Union);

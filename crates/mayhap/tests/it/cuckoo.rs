@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use mayhap::{
     AnyFilter, Cuckoo, DecodeError, Digest, Error, Filter, Full, Hashing, Insert, Insertion, Key, Layout,
-    Limit, Mismatch, Removal, Remove, Secret, Spec, SpecError, Summing, encode, math,
+    Limit, Mismatch, Parameter, Removal, Remove, Secret, Spec, SpecError, Summing, Value, encode, math,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 
@@ -502,10 +502,23 @@ fn what_differs_is_named() {
     let make = |slots, width| Cuckoo::with_slots(slots, width, Layout::Fastest).unwrap();
     let mut ours = make(800, 12);
     let differs = |theirs: &Cuckoo, ours: &mut Cuckoo| ours.merge(theirs).unwrap_err();
-    assert_eq!(differs(&make(800, 13), &mut ours), Mismatch::Fingerprints { ours: 12, theirs: 13 });
-    assert_eq!(differs(&make(808, 12), &mut ours), Mismatch::Buckets { ours: 200, theirs: 202 });
+    assert_eq!(
+        differs(&make(800, 13), &mut ours),
+        Mismatch::Differ {
+            what: Parameter::FingerprintBits,
+            ours: Value::Whole(12),
+            theirs: Value::Whole(13)
+        }
+    );
+    assert_eq!(
+        differs(&make(808, 12), &mut ours),
+        Mismatch::Differ { what: Parameter::Buckets, ours: Value::Whole(200), theirs: Value::Whole(202) }
+    );
     let seeded = seeded(7, math::cuckoo_capacity(200), ours.fpr_at_capacity(), Layout::Fastest);
-    assert_eq!(differs(&seeded, &mut ours), Mismatch::Seed { ours: 0, theirs: 7 });
+    assert_eq!(
+        differs(&seeded, &mut ours),
+        Mismatch::Differ { what: Parameter::Seed, ours: Value::Id(0), theirs: Value::Id(7) }
+    );
     assert_ne!(ours, seeded);
 }
 
@@ -538,7 +551,7 @@ fn a_clone_a_cleared_and_a_decoded_filter_are_what_they_should_be() {
     let decoded = Cuckoo::from_bytes(&cuckoo.to_bytes()).unwrap();
     assert_eq!((&decoded, decoded.slots()), (&cuckoo, cuckoo.slots()));
     assert_eq!(decoded.report(), cuckoo.report());
-    assert_eq!(AnyFilter::slots(&decoded), Some(cuckoo.slots()));
+    assert_eq!(decoded.details().slots, Some(cuckoo.slots()));
     cuckoo.clear();
     assert_eq!(cuckoo.to_bytes(), seeded(2, 5000, 1e-4, Layout::Compact).to_bytes());
     assert_eq!(decoded.clone(), decoded);
@@ -592,7 +605,7 @@ fn crafted_files_are_refused_by_name() {
     assert_eq!(gap, DecodeError::Payload { problem: "a bucket that no writer gives" });
     assert_eq!(
         Cuckoo::from_bytes(&mayhap::Bloom::new(10, 0.1).unwrap().to_bytes()),
-        Err(DecodeError::Family { found: 1 })
+        Err(DecodeError::OtherFamily { expected: "cuckoo", found: 1 })
     );
 }
 

@@ -365,7 +365,10 @@ fn crafted_parameters_are_refused() {
     assert_eq!(Dleft::from_bytes(&crafted).unwrap_err(), padding("remainder of an empty cell"));
     assert!(crafted::open_by_header(&crafted).is_ok());
     let other = Bloom::new(10, 0.01).unwrap().to_bytes();
-    assert_eq!(Dleft::from_bytes(&other).unwrap_err(), DecodeError::Family { found: 1 });
+    assert_eq!(
+        Dleft::from_bytes(&other).unwrap_err(),
+        DecodeError::OtherFamily { expected: "dleft", found: 1 }
+    );
 }
 
 #[test]
@@ -380,7 +383,7 @@ fn a_saturated_counter_is_counted_in_its_file() {
         assert_eq!(Dleft::from_bytes(&crafted).unwrap_err(), error);
         // Who reads the header only believes it: wrong, and harmless.
         let opened = crafted::open_by_header(&crafted).unwrap();
-        assert_eq!(opened.counters().unwrap().saturated, claimed);
+        assert_eq!(opened.details().counters.unwrap().saturated, claimed);
     }
 }
 

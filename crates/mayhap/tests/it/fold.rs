@@ -7,8 +7,8 @@
 
 use mayhap::bits::resized;
 use mayhap::{
-    AnyFilter, Bloom, Combine, FAMILIES, Filter, FoldError, Hashing, Make, Mismatch, Secret, Spec, combine,
-    internals, math, open,
+    AnyFilter, Bloom, Combine, FAMILIES, Filter, FoldError, Hashing, Make, Mismatch, Parameter, Secret, Spec,
+    Value, combine, internals, math, open,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 
@@ -327,13 +327,26 @@ fn filters_that_hash_differently_are_refused_whatever_their_sizes() {
     for other in [sized(500, 7, 2), sized(1000, 3, 2), keyed] {
         let (mut merged, before) = (ours.clone(), ours.to_bytes());
         let error = merged.merge(&other).unwrap_err();
-        assert!(matches!(error, Mismatch::Seed { .. } | Mismatch::Hashing { .. }), "{error}");
+        assert!(
+            matches!(
+                error,
+                Mismatch::Differ { what: Parameter::Seed, .. }
+                    | Mismatch::Differ { what: Parameter::Hashing, .. }
+            ),
+            "{error}"
+        );
         assert!(merged.to_bytes() == before);
     }
     // Intersections of different sizes are refused, whatever the hashing.
     let (mut both, other) = (ours.clone(), sized(500, 7, 1));
-    assert_eq!(both.intersect(&other), Err(Mismatch::Bits { ours: 1000, theirs: 500 }));
-    assert_eq!(both.intersect(&sized(1000, 6, 1)), Err(Mismatch::Probes { ours: 7, theirs: 6 }));
+    assert_eq!(
+        both.intersect(&other),
+        Err(Mismatch::Differ { what: Parameter::Bits, ours: Value::Whole(1000), theirs: Value::Whole(500) })
+    );
+    assert_eq!(
+        both.intersect(&sized(1000, 6, 1)),
+        Err(Mismatch::Differ { what: Parameter::Probes, ours: Value::Whole(7), theirs: Value::Whole(6) })
+    );
 }
 
 // Every family.

@@ -133,7 +133,7 @@ impl Golden {
 pub(crate) fn through_our_container(filter: &dyn AnyFilter) -> Box<dyn AnyFilter> {
     let bytes = mayhap::encode(filter, mayhap::Summing::Payload).to_vec();
     let back = mayhap::open(bytes.clone().into(), None).expect("our own bytes");
-    assert_eq!(back.rule(), filter.rule());
+    assert_eq!(back.program(), filter.program());
     assert_eq!(back.hashing(), filter.hashing());
     assert_eq!(back.report(), filter.report());
     assert_eq!(mayhap::encode(&*back, mayhap::Summing::Payload).to_vec(), bytes);
@@ -172,7 +172,7 @@ pub(crate) fn is_hardened(format: &str, bytes: &[u8], reading: &Reading) {
     let try_it = |bytes: Vec<u8>| {
         let _ = interop::recognise(&bytes);
         if let Ok(mut filter) = format.read(Bytes::from(bytes), reading) {
-            let _ = (filter.contains(b""), filter.contains(b"key"), filter.report(), filter.layers());
+            let _ = (filter.contains(b""), filter.contains(b"key"), filter.report(), filter.details());
             let _ = filter.insert_keys(&[b"key"], &mut Vec::new());
             let ours = mayhap::encode(&*filter, mayhap::Summing::Payload).to_vec();
             mayhap::open(ours.into(), None).unwrap_or_else(|e| panic!("{name}: {e}"));

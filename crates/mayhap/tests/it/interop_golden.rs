@@ -18,7 +18,7 @@ fn filters_of_other_programs_give_the_golden_files_and_come_back_from_them() {
         let file = golden(name);
         assert_eq!(encode(&*filter, Summing::Payload).to_vec(), file, "{name}");
         let back = open(file.clone().into(), None).expect(name);
-        assert_eq!((back.rule(), back.hashing()), (filter.rule(), filter.hashing()), "{name}");
+        assert_eq!((back.program(), back.hashing()), (filter.program(), filter.hashing()), "{name}");
         assert_eq!(encode(&*back, Summing::Payload).to_vec(), file, "{name}");
         let keys: Vec<[u8; 8]> = (0..2000u64).map(u64::to_le_bytes).collect();
         assert!(keys.iter().all(|key| back.contains(key) == filter.contains(key)), "{name}");
@@ -78,7 +78,7 @@ fn crafted_parameters_never_panic_nor_allocate_the_world() {
         for place in 96..96 + params {
             for value in [0, 1, 0x7f, 0x80, 0xff] {
                 if let Ok(mut filter) = open(with_header_byte(&file, place, value).into(), None) {
-                    let _ = (filter.contains(b"key"), filter.report(), filter.layers());
+                    let _ = (filter.contains(b"key"), filter.report(), filter.details());
                     let _ = filter.insert_keys(&[b"key"], &mut Vec::new());
                     let _ = encode(&*filter, Summing::Payload).to_vec();
                 }

@@ -156,7 +156,7 @@ fn fastfilter_files_are_read_and_answer_as_fastfilter_does() {
         let file = golden.file();
         assert_eq!(recognise(&file).unwrap().name, format, "{name}");
         let filter = read(format, file, &reading_of(&golden));
-        assert_eq!(filter.rule(), Some(format));
+        assert_eq!(filter.program(), Some(format));
         golden.check(&*filter, |key| key);
         golden.check(&*through_our_container(&*filter), |key| key);
         let keys = golden.number("inserted_first");
@@ -237,7 +237,7 @@ fn pybloom_live_files_are_read_and_answer_as_pybloom_live_does() {
         assert_eq!(report.fpr_asked, golden.rate("error_rate"));
         if name == "pl-scalable" {
             assert_eq!(filter.family().name, "scalable");
-            assert_eq!(filter.layers().len() as u64, golden.number("filters"));
+            assert_eq!(filter.details().layers.len() as u64, golden.number("filters"));
             assert_eq!((report.capacity, report.inserted), (1500, Some(984)));
         } else {
             assert_eq!(filter.family().name, "bloom");
@@ -316,7 +316,7 @@ fn an_empty_scalable_file_of_pybloom_live_has_no_layer() {
         &[0; 4],
     ];
     let filter = read("pybloom-live", file.concat(), &Reading::default());
-    assert!(!filter.contains(b"key") && filter.layers().is_empty());
+    assert!(!filter.contains(b"key") && filter.details().layers.is_empty());
     assert_eq!((filter.report().bits, filter.report().fpr_now, filter.report().fill), (0, 0.0, 0.0));
     through_our_container(&*filter);
 }
@@ -377,9 +377,9 @@ fn pyprobables_files_are_read_and_answer_as_pyprobables_does() {
         assert!((report.fpr_asked - golden.rate("fpp")).abs() < 1e-8);
         if name == "pp-expanding" {
             assert_eq!(filter.family().name, "scalable");
-            assert_eq!(filter.layers().len() as u64, golden.number("expansions") + 1);
+            assert_eq!(filter.details().layers.len() as u64, golden.number("expansions") + 1);
             // Some seemed to be in already, and were not taken.
-            assert_eq!(filter.layers().iter().map(|layer| layer.keys).sum::<u64>(), 984);
+            assert_eq!(filter.details().layers.iter().map(|layer| layer.keys).sum::<u64>(), 984);
             assert_eq!((report.capacity, report.inserted), (1200, Some(1000)));
         } else {
             assert_eq!(filter.family().name, "bloom");
@@ -459,7 +459,7 @@ fn hostile_rbloom_files_are_errors() {
         let unsaid = error("rbloom", &file, &Reading { hash, ..Reading::default() });
         assert_eq!(
             unsaid.to_string(),
-            "the file does not say how its keys were hashed; name the rule, if it is one that is known: --hash sha256"
+            "the file does not say how its keys were hashed; name the rule, if it is one that is known: sha256"
         );
     }
     for (changed, said) in [
@@ -484,7 +484,7 @@ fn roaring_files_are_read_as_sets_of_our_own_and_written_as_they_were() {
         let file = golden.file();
         assert_eq!(recognise(&file).unwrap().name, "roaring", "{name}");
         let filter = read("roaring", file.clone(), &Reading::default());
-        assert_eq!((filter.family().name, filter.rule()), ("roaring", None));
+        assert_eq!((filter.family().name, filter.program()), ("roaring", None));
         let report = filter.report();
         assert_eq!(report.estimated_len, Some(golden.number("cardinality") as f64));
         let has = integers(&*filter);

@@ -8,7 +8,10 @@ use mayhap::interop::redis_dump::{Dump, Loading};
 use mayhap::interop::redisbloom::{Growth, RedisBloom};
 use mayhap::interop::redisbloom_cuckoo::RedisCuckoo;
 use mayhap::interop::{self, Making, Reading, recognise};
-use mayhap::{AnyFilter, Bytes, Combine, DecodeError, Full, Insertion, Limit, Mismatch, SpecError, combine};
+use mayhap::{
+    AnyFilter, Bytes, Combine, DecodeError, Full, Insertion, Limit, Mismatch, Parameter, SpecError, Value,
+    combine,
+};
 
 use crate::crafted;
 use crate::foreign::{Golden, insert_all, is_hardened, make, read, sha256, through_our_container, write};
@@ -364,7 +367,10 @@ fn chains_that_are_alike_merge_if_their_keys_fit() {
     // The other has a second link, and its first is full.
     assert_eq!(ours.merge(&chain(0..120)), Err(full));
     let other = RedisBloom::reserve(200, 0.01, Growth::Times(2)).unwrap();
-    assert_eq!(ours.merge(&other), Err(Mismatch::Bits { ours: 1152, theirs: 2240 }));
+    assert_eq!(
+        ours.merge(&other),
+        Err(Mismatch::Differ { what: Parameter::Bits, ours: Value::Whole(1152), theirs: Value::Whole(2240) })
+    );
     let other = RedisBloom::reserve(100, 0.01, Growth::Times(4)).unwrap();
     assert_eq!(ours.merge(&other), Err(Mismatch::PeerField { field: "ways to grow" }));
     assert_eq!(chunks_of(&ours), before);
@@ -405,7 +411,7 @@ fn keys_of_a_cuckoo_filter_come_and_go_as_often_as_they_like() {
         for (key, count) in exact {
             assert!((0..count).all(|_| filter.remove(&key.to_le_bytes()).is_removed()));
         }
-        assert_eq!((filter.inserted(), filter.slots().unwrap().used), (0, 0));
+        assert_eq!((filter.inserted(), filter.details().slots.unwrap().used), (0, 0));
         assert!(filter.layers().len() < tables);
         through_our_container(&filter);
         let file = write("redisbloom-cuckoo", &filter);
@@ -509,13 +515,15 @@ fn crafted_files_of_ours_are_refused_or_do_no_harm() {
     let bloom = redis("bf-scaling-x2", "redisbloom");
     let cuckoo = redis("cf-deletes", "redisbloom-cuckoo");
     let blob = ours(&*make("bloomfilter-crate", &Making::new(100, 0.01)));
-    for (file, family, hash) in [(&bloom, 10u16, 37), (&cuckoo, 9, 39), (&blob, 1, 42)] {
+    for (file, expected, family, hash) in
+        [(&bloom, "scalable", 10u16, 37), (&cuckoo, "cuckoo", 9, 39), (&blob, "bloom", 1, 42)]
+    {
         let (refused, _) = crafted::damage(file, 8, 3000);
         assert!(refused > 0);
         // Family and hash function do not go with the rule.
         assert_eq!(file[6..8], family.to_le_bytes());
         let other = crafted::with(file, 6, &12u16.to_le_bytes());
-        assert_eq!(opened(other), DecodeError::Family { found: 12 });
+        assert_eq!(opened(other), DecodeError::OtherFamily { expected, found: 12 });
         assert_eq!(file[12], hash);
         let other = crafted::with(file, 12, &[38]);
         assert_eq!(opened(other), DecodeError::Hashing { scheme: 38, version: 1 });

@@ -98,7 +98,7 @@ impl Pair {
     }
 
     fn forget_all_but_the_last(&mut self, number: u64) {
-        if self.filter.window().is_none() {
+        if self.filter.details().window.is_none() {
             return;
         }
         self.recent.push_back(number);
@@ -124,7 +124,7 @@ impl Pair {
         match operation {
             Operation::Insert(number) => {
                 let digest = self.filter.hashing().digest(&self.key(*number));
-                let before = self.filter.slots().map(|_| self.file());
+                let before = self.filter.details().slots.map(|_| self.file());
                 match self.filter.as_insert().unwrap().insert_digest(digest) {
                     Ok(outcome) => self.note(*number, outcome),
                     Err(full) => {
@@ -139,7 +139,7 @@ impl Pair {
                 let mut outcomes = Vec::new();
                 match self.filter.insert_keys(&keys, &mut outcomes) {
                     Ok(()) => assert_eq!(outcomes.len(), numbers.len()),
-                    Err(Error::Full(full)) if self.filter.slots().is_some() => {
+                    Err(Error::Full(full)) if self.filter.details().slots.is_some() => {
                         assert_eq!(outcomes.len() as u64, full.inserted);
                     }
                     Err(error) => panic!("{error}"),
@@ -225,7 +225,7 @@ impl Pair {
         if self.family.can.exact {
             assert_eq!(report.estimated_len, Some(self.model.len() as f64));
         }
-        if let Some(slots) = self.filter.slots().filter(|slots| slots.evictions.is_some()) {
+        if let Some(slots) = self.filter.details().slots.filter(|slots| slots.evictions.is_some()) {
             // Here each repeat takes another slot.
             assert_eq!(slots.used, self.model.values().sum::<u64>());
         }

@@ -113,7 +113,7 @@ proptest! {
     fn it_agrees_with_an_exact_multiset((name, spec) in specs(), operations in operations()) {
         let mut filter = make(name, &spec);
         let digest = |key: u64| spec.hashing().digest_of(key);
-        let rule = filter.counters().and_then(|counters| counters.rule);
+        let rule = filter.details().counters.and_then(|counters| counters.rule);
         let mut model: HashMap<u64, u64> = HashMap::new();
         let (mut calls, mut known) = (0, true);
         for operation in operations {
@@ -170,7 +170,7 @@ proptest! {
                 Operation::SaveAndOpen => {
                     let bytes = file(&*filter);
                     let again = open(bytes.clone().into(), None).unwrap();
-                    prop_assert!(again.report() == filter.report() && again.counters() == filter.counters());
+                    prop_assert!(again.report() == filter.report() && again.details().counters == filter.details().counters);
                     prop_assert!(file(&*again) == bytes);
                     filter = again;
                 }
@@ -199,7 +199,7 @@ proptest! {
                 prop_assert!(removed != Removal::Absent);
             }
         }
-        let saturated = filter.counters().unwrap().saturated;
+        let saturated = filter.details().counters.unwrap().saturated;
         prop_assert!(saturated > 0 || filter.report().fill == 0.0);
         let any: &dyn Any = &*filter;
         if let Some(filter) = any.downcast_ref::<Dleft>() {

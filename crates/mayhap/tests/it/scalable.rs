@@ -4,8 +4,8 @@
 //! next (a chance of 6e-5 each that a right filter fails, drawn once: the seeds are fixed).
 
 use mayhap::{
-    AnyFilter, Bloom, DecodeError, Full, Hashing, Insertion, Limit, Mismatch, Scalable, Secret, Spec,
-    SpecError, Summing, encode, math, open,
+    AnyFilter, Bloom, DecodeError, Full, Hashing, Insertion, Limit, Mismatch, Parameter, Scalable, Secret,
+    Spec, SpecError, Summing, Value, encode, math, open,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 
@@ -285,7 +285,10 @@ fn filters_that_hash_differently_do_not_merge() {
     let spec = Spec::sized(1000, 0.01);
     let mut ours = filled(&spec, 0..100);
     let theirs = filled(&spec.with_hashing(Hashing::Xxh3 { seed: 7 }), 0..100);
-    assert_eq!(ours.merge(&theirs), Err(Mismatch::Seed { ours: 0, theirs: 7 }));
+    assert_eq!(
+        ours.merge(&theirs),
+        Err(Mismatch::Differ { what: Parameter::Seed, ours: Value::Id(0), theirs: Value::Id(7) })
+    );
     // Other sizes and rules are no obstacle.
     ours.merge(&filled(&Spec::redisbloom(50, 0.001, 4), 500..600)).unwrap();
     assert!(holds_all(&ours, 0..100) && holds_all(&ours, 500..600));
@@ -404,7 +407,7 @@ fn damage_is_refused_or_harmless() {
             let digests: Vec<_> = (0..60u64).map(|key| filter.hashing().digest_of(key)).collect();
             let inserted = filter.as_insert().unwrap().insert_batch(&digests, &mut Vec::new());
             assert!(inserted.is_err() || digests.iter().all(|&digest| filter.contains_digest(digest)));
-            assert!(filter.report().fpr_now >= 0.0 && !filter.layers().is_empty());
+            assert!(filter.report().fpr_now >= 0.0 && !filter.details().layers.is_empty());
             let again = encode(&*filter, Summing::Payload).to_vec();
             // Who looked at the header only believes it, and writes it again.
             assert!(

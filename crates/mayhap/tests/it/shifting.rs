@@ -121,7 +121,7 @@ fn a_key_that_saturates_its_counters_stays() {
     filter.extend(["often"; 9]);
     assert_eq!(filter.saturated(), 8);
     assert!((0..9).all(|_| filter.remove("often") == Ok(Removal::Stuck)) && filter.contains("often"));
-    assert_eq!(filter.counters().unwrap().saturated, 8);
+    assert_eq!(filter.details().counters.unwrap().saturated, 8);
     let again = Shifting::from_bytes(&filter.to_bytes()).unwrap();
     assert!(again == filter && again.saturated() == 8);
 }
@@ -141,7 +141,7 @@ fn what_it_can_depends_on_its_counters() {
     let refused = Error::Unsupported { family: "shifting", operation: "intersect" };
     assert_eq!(combine(&mut counted, &other, Combine::Intersection), Err(refused.clone()));
     assert_eq!(counted.intersect(&other), Err(refused));
-    assert!(counted == other && plain.counters().is_none());
+    assert!(counted == other && plain.details().counters.is_none());
 }
 
 #[test]
@@ -219,7 +219,10 @@ fn crafted_parameters_are_refused() {
         DecodeError::Padding { field: "end of the payload" }
     );
     let other = Bloom::new(10, 0.01).unwrap().to_bytes();
-    assert_eq!(Shifting::from_bytes(&other).unwrap_err(), DecodeError::Family { found: 1 });
+    assert_eq!(
+        Shifting::from_bytes(&other).unwrap_err(),
+        DecodeError::OtherFamily { expected: "shifting", found: 1 }
+    );
 }
 
 #[test]

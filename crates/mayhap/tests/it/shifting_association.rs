@@ -280,7 +280,10 @@ fn crafted_parameters_are_refused() {
     assert_eq!(refused(32, &2f64.to_le_bytes()), value("asked rate", 2f64.to_bits()));
     assert_eq!(refused(40, &2000u64.to_le_bytes()), value("saturated counters", 2000));
     let other = Bloom::new(10, 0.01).unwrap().to_bytes();
-    assert_eq!(ShiftingAssociation::from_bytes(&other).unwrap_err(), DecodeError::Family { found: 1 });
+    assert_eq!(
+        ShiftingAssociation::from_bytes(&other).unwrap_err(),
+        DecodeError::OtherFamily { expected: "shifting-association", found: 1 }
+    );
 }
 
 #[test]

@@ -345,7 +345,10 @@ fn crafted_parameters_are_refused() {
     let guessed = crafted::with(&plain, crafted::PARAMS + 48, &1u32.to_le_bytes());
     assert_eq!(ShiftingMultiplicity::from_bytes(&guessed).unwrap_err(), value("guessed", 1));
     let other = Bloom::new(10, 0.01).unwrap().to_bytes();
-    assert_eq!(ShiftingMultiplicity::from_bytes(&other).unwrap_err(), DecodeError::Family { found: 1 });
+    assert_eq!(
+        ShiftingMultiplicity::from_bytes(&other).unwrap_err(),
+        DecodeError::OtherFamily { expected: "shifting-multiplicity", found: 1 }
+    );
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use mayhap::wire::{Header, LABELS, PAGE, checksum};
 use mayhap::{
     AnyFilter, AreaNameProblem, DecodeError, Digest, Full, Hashing, Insertion, Label, Limit, Mismatch,
-    Secret, Spatial, Spec, SpecError, math, positions,
+    Parameter, Secret, Spatial, Spec, SpecError, Value, math, positions,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 use proptest::prelude::*;
@@ -74,7 +74,7 @@ fn areas_err_as_often_as_the_filter_says() {
     const ASKED: u64 = 2_000_000;
     let (areas, each) = (10, 2_000);
     let filter = filled(areas, each, 191_701, 7);
-    let report = filter.area_report().unwrap();
+    let report = filter.details().areas.unwrap();
     let told = ask_absent(&filter, ASKED);
     let all = Proportion { hits: ASKED - told[0], trials: ASKED };
     assert!(all.agrees_with(filter.fpr(), 0.0, SIGMAS), "{all:?}, reported {}", filter.fpr());
@@ -121,7 +121,7 @@ fn more_than_255_areas_have_labels_of_16_bits() {
     assert!((1..=1000).map(|area| mislabelled(&filter, area, 100)).sum::<u64>() > 0);
     assert_eq!(mislabelled(&filter, 1000, 100), 0);
     let again = Spatial::from_bytes(&filter.to_bytes()).unwrap();
-    assert!(again == filter && again.area_report() == filter.area_report());
+    assert!(again == filter && again.details().areas == filter.details().areas);
     let all = Spec::sized(1000, 0.01).with_areas(65_535);
     let mut all = Spatial::from_spec(&all).unwrap();
     assert_eq!(all.insert("key", 65_535), Ok(Insertion::New));
@@ -181,7 +181,7 @@ fn the_order_of_areas_matters_to_no_answer() {
         descending.insert_all(&keys_of(area, 1000), area).unwrap();
     }
     assert!(ascending == descending);
-    let (up, down) = (ascending.area_report().unwrap(), descending.area_report().unwrap());
+    let (up, down) = (ascending.details().areas.unwrap(), descending.details().areas.unwrap());
     assert_eq!((up.emptiness, up.safeness_expected), (down.emptiness, down.safeness_expected));
     for (up, down) in up.areas.iter().zip(&down.areas) {
         assert!(up.self_collisions.is_some() && down.self_collisions.is_none());
@@ -193,12 +193,12 @@ fn the_order_of_areas_matters_to_no_answer() {
     // From a file it is still known which was the highest.
     let mut again = Spatial::from_bytes(&ascending.to_bytes()).unwrap();
     again.insert("more", 5).unwrap();
-    assert!(again.area_report().unwrap().areas[0].self_collisions.is_some());
+    assert!(again.details().areas.unwrap().areas[0].self_collisions.is_some());
     again.insert("more", 4).unwrap();
-    assert!(again.area_report().unwrap().areas[0].self_collisions.is_none());
+    assert!(again.details().areas.unwrap().areas[0].self_collisions.is_none());
     again.clear();
     assert_eq!((again.inserted(), again.fill(), again.label("more")), (Some(0), 0.0, None));
-    assert_eq!(again.area_report().unwrap().areas[4].self_collisions, Some(0));
+    assert_eq!(again.details().areas.unwrap().areas[4].self_collisions, Some(0));
 }
 
 #[test]
@@ -214,25 +214,31 @@ fn a_merge_takes_the_higher_label_and_differences_are_named() {
     ours.merge(&theirs).unwrap();
     assert!(ours == both && ours.inserted().is_none());
     let cells = |filter: &Spatial| {
-        filter.area_report().unwrap().areas.iter().map(|area| area.cells).collect::<Vec<_>>()
+        filter.details().areas.unwrap().areas.iter().map(|area| area.cells).collect::<Vec<_>>()
     };
     assert_eq!((cells(&ours), ours.fill()), (cells(&both), both.fill()));
-    assert_eq!(ours.area_report().unwrap().areas[1].inserted, 600);
+    assert_eq!(ours.details().areas.unwrap().areas[1].inserted, 600);
     let mut refused = |other: Spatial| {
         let before = ours.to_bytes();
         let mismatch = ours.merge(&other).unwrap_err();
         assert_eq!(ours.to_bytes(), before);
         mismatch
     };
-    assert_eq!(refused(make(&["a", "b", "c"])), Mismatch::Areas { ours: 2, theirs: 3 });
+    assert_eq!(
+        refused(make(&["a", "b", "c"])),
+        Mismatch::Differ { what: Parameter::Areas, ours: Value::Whole(2), theirs: Value::Whole(3) }
+    );
     assert_eq!(refused(make(&["b", "a"])), Mismatch::AreaName { area: 1 });
     assert_eq!(refused(make(&["a", ""])), Mismatch::AreaName { area: 2 });
     let other = Spatial::new(&["a", "b"], 1001, 0.01).unwrap();
-    assert!(matches!(refused(other), Mismatch::Bits { .. }));
+    assert!(matches!(refused(other), Mismatch::Differ { what: Parameter::Bits, .. }));
     let spec = Spec::sized(1000, 0.01).with_areas(2).with_hashing(Hashing::Xxh3 { seed: 1 });
     let mut other = Spatial::from_spec(&spec).unwrap();
     other.name_areas(&["a", "b"]).unwrap();
-    assert_eq!(refused(other), Mismatch::Seed { ours: 0, theirs: 1 });
+    assert_eq!(
+        refused(other),
+        Mismatch::Differ { what: Parameter::Seed, ours: Value::Id(0), theirs: Value::Id(1) }
+    );
 }
 
 #[test]
@@ -335,7 +341,7 @@ fn agree(operations: &[Operation], areas: u16) {
             }
             Operation::SaveAndOpen => {
                 let again = Spatial::from_bytes(&filter.to_bytes()).unwrap();
-                assert!(again == filter && again.area_report() == filter.area_report());
+                assert!(again == filter && again.details().areas == filter.details().areas);
                 assert_eq!(again.report(), filter.report());
                 filter = again;
             }
@@ -355,7 +361,7 @@ fn agree(operations: &[Operation], areas: u16) {
         assert_eq!((label, hit), (filter.label(key), filter.contains(key)));
         assert!(label >= model.keys.get(&key).copied(), "key {key} was lowered");
     }
-    for area in filter.area_report().unwrap().areas {
+    for area in filter.details().areas.unwrap().areas {
         let number = usize::from(area.area.get());
         assert_eq!(area.inserted, model.inserted[number]);
         assert_eq!(
@@ -540,7 +546,7 @@ fn use_it(filter: &mut Spatial) {
     let mut labels = Vec::new();
     filter.label_each(&keys, &mut labels);
     assert!(labels.iter().all(|&label| label >= Some(filter.areas())), "a key was inserted and is lower");
-    let _ = (filter.report(), filter.area_report());
+    let _ = (filter.report(), filter.details().areas);
     let other = filter.clone();
     filter.merge(&other).unwrap();
 }

@@ -140,7 +140,7 @@ fn each_rule_offers_what_it_can_and_no_more() {
         // What it is stays in its file.
         let mut opened = open(before.into(), None).unwrap();
         assert_eq!((opened.as_remove().is_some(), opened.as_merge().is_some()), (removes, merges));
-        assert_eq!(opened.counters().unwrap().rule, Some(rule));
+        assert_eq!(opened.details().counters.unwrap().rule, Some(rule));
     }
     assert_eq!(Spectral::new(10, 0.01).unwrap().rule(), MinimalIncrease);
     assert_eq!(Spectral::new(10, 0.01).unwrap().width(), Width::Variable);
@@ -156,7 +156,7 @@ fn merging_adds_and_by_minimal_increase_says_that_it_is_worse() {
         let mut merged = filled(&spec, left.iter().copied());
         merged.merge(&filled(&spec, right.iter().copied())).unwrap();
         assert_eq!(merged.is_degraded(), rule == MinimalIncrease);
-        assert_eq!(merged.counters().unwrap().degraded, rule == MinimalIncrease);
+        assert_eq!(merged.details().counters.unwrap().degraded, rule == MinimalIncrease);
         assert_eq!((merged == whole, merged.fill()), (rule == MinimumSelection, whole.fill()));
         assert!((0..1000).all(|key: u64| {
             let truth = stream.iter().filter(|&&other| other == key).count() as u64;

@@ -7,8 +7,8 @@ use std::collections::HashSet;
 
 use mayhap::wire::{Frame, Verify};
 use mayhap::{
-    DecodeError, Digest, Filter, Full, Hashing, Insert, Insertion, Limit, Merge, Mismatch, Spec, SpecError,
-    Summing, Table, decode, encode,
+    DecodeError, Digest, Filter, Full, Hashing, Insert, Insertion, Limit, Merge, Mismatch, Parameter, Spec,
+    SpecError, Summing, Table, Value, decode, encode,
 };
 use mayhap_eval::{ABSENT, Random};
 
@@ -207,10 +207,21 @@ fn what_does_not_match_is_not_merged_and_changes_nothing() {
     let before = table.to_bytes();
     let other = Table::new(1024, 1e-6).unwrap();
     let (ours, theirs) = (table.told_apart(), other.told_apart());
-    assert_eq!(table.merge(&other), Err(Mismatch::Names { ours, theirs }));
+    assert_eq!(
+        table.merge(&other),
+        Err(Mismatch::Differ {
+            what: Parameter::DistinctKeys,
+            ours: Value::Whole(ours),
+            theirs: Value::Whole(theirs)
+        })
+    );
     let seeded = Spec::sized(1024, 1e-9).with_hashing(Hashing::Xxh3 { seed: 5 });
     let other = Table::from_spec(&seeded).unwrap();
-    assert!(matches!(table.merge(&other), Err(Mismatch::Hashing { .. } | Mismatch::Seed { .. })));
+    assert!(matches!(
+        table.merge(&other),
+        Err(Mismatch::Differ { what: Parameter::Hashing, .. }
+            | Mismatch::Differ { what: Parameter::Seed, .. })
+    ));
     assert!(table.to_bytes() == before);
 }
 
