@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt::Write;
 
 use mayhap::interop::ConvertError;
-use mayhap::{AdviseError, BuildError, DecodeError, Full, Limit, Mismatch, Parameter};
+use mayhap::{AdviseError, BuildError, DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError};
 use mayhap_store::StoreError;
 
 /// An error with its causes on one line, and behind each the flags that do what it advises.
@@ -39,6 +39,13 @@ fn add_flags(text: &mut String, error: &(dyn Error + 'static)) -> std::fmt::Resu
         add_flags(text, error)
     } else if let Some(AdviseError::Spec(error)) = error.downcast_ref() {
         add_flags(text, error)
+    } else if let Some(SpecError::NotFor { knob, others: [_, ..], .. }) = error.downcast_ref() {
+        flag_of(*knob).map_or(Ok(()), |flag| write!(text, "; leave {flag} out or choose another --family"))
+    } else if let Some(
+        SpecError::NotFor { knob, .. } | SpecError::Range { knob, .. } | SpecError::Step { knob, .. },
+    ) = error.downcast_ref()
+    {
+        flag_of(*knob).map_or(Ok(()), |flag| write!(text, " ({flag})"))
     } else if let Some(Mismatch::Differ { what, .. }) = error.downcast_ref() {
         text.push_str(to_agree(*what));
         Ok(())
@@ -56,6 +63,28 @@ fn add_flags(text: &mut String, error: &(dyn Error + 'static)) -> std::fmt::Resu
     } else {
         Ok(())
     }
+}
+
+/// The flag that sets a knob.
+fn flag_of(knob: Knob) -> Option<&'static str> {
+    Some(match knob {
+        Knob::Capacity => "-n",
+        Knob::Fpr => "-p",
+        Knob::Bits => "--bits",
+        Knob::Probes => "--probes",
+        Knob::Layout => "--layout",
+        Knob::Foldable => "--foldable",
+        Knob::CounterBits => "--counter-bits",
+        Knob::CountingRule => "--counting-rule",
+        Knob::Areas => "--label",
+        Knob::Growth => "--growth",
+        Knob::Tightening => "--tightening",
+        Knob::MaxCount => "--max-count",
+        Knob::Doublings => "--doublings",
+        Knob::Others => "--universe",
+        Knob::Seed => "--seed",
+        _ => return None,
+    })
 }
 
 /// The flags that must be the same for two filters to agree in a parameter.

@@ -1,8 +1,8 @@
 //! Numbers as people write them: `10M`, `1e7`, `1%`, `1in1M`, `64MiB`.
 
-use mayhap::SpecError;
 use mayhap::math::MAX_PROBES;
 use mayhap::sizes::{MAX_BITS, MAX_CAPACITY, MIN_FPR};
+use mayhap::{Knob, SpecError};
 
 const COUNTS: &str = "10M, 10_000_000 or 1e7";
 const SIZES: &str = "64MiB, 1GB or 4096";
@@ -58,10 +58,16 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     whole(text, scaled(text, FACTORS, COUNTS)?, "a count", COUNTS)
 }
 
+/// The library's text for a number that is not 1 to `most`.
+fn out_of_range(knob: Knob, asked: u64, most: u64) -> String {
+    let (least, most) = (1u64.into(), most.into());
+    SpecError::Range { knob, asked: asked.into(), least, most }.to_string()
+}
+
 /// A number of keys that a filter is made for: at least 1.
 pub(crate) fn capacity(text: &str) -> Result<u64, String> {
     match count(text)? {
-        0 => Err(SpecError::Capacity { asked: 0, limit: MAX_CAPACITY }.to_string()),
+        0 => Err(out_of_range(Knob::Capacity, 0, MAX_CAPACITY)),
         count => Ok(count),
     }
 }
@@ -69,7 +75,7 @@ pub(crate) fn capacity(text: &str) -> Result<u64, String> {
 /// A number of bits: at least 1.
 pub(crate) fn bits(text: &str) -> Result<u64, String> {
     match count(text)? {
-        0 => Err(SpecError::Bits { asked: 0, limit: MAX_BITS }.to_string()),
+        0 => Err(out_of_range(Knob::Bits, 0, MAX_BITS)),
         count => Ok(count),
     }
 }
@@ -78,7 +84,7 @@ pub(crate) fn bits(text: &str) -> Result<u64, String> {
 pub(crate) fn probes(text: &str) -> Result<u32, String> {
     match text.trim().parse() {
         Ok(probes) if (1..=MAX_PROBES).contains(&probes) => Ok(probes),
-        Ok(asked) => Err(SpecError::Probes { asked }.to_string()),
+        Ok(asked) => Err(out_of_range(Knob::Probes, asked.into(), MAX_PROBES.into())),
         Err(_) => Err(format!("{text:?} is not a number of probes; it must be 1 to {MAX_PROBES}")),
     }
 }
@@ -203,20 +209,20 @@ mod tests {
             (count("1.5"), "not whole"),
             (count("1e30"), "beyond 64 bits"),
             (count("1e999"), "beyond 64 bits"),
-            (capacity("0"), "the least is 1"),
+            (capacity("0"), "capacity must be 1 to 281474976710656, not 0"),
             (size("0"), "the least is 1"),
             (size("1e19"), "more than any machine has"),
             (rate("5").map(|_| 0), "did you mean 5% (0.05)?"),
             (rate("0").map(|_| 0), "exact family"),
             (rate("100%").map(|_| 0), "must be below 1"),
-            (rate("-1%").map(|_| 0), "a false-positive rate of -0.01"),
+            (rate("-1%").map(|_| 0), "not -0.01"),
             (rate("1e-300").map(|_| 0), "at least 2^-64"),
             (rate("1in0").map(|_| 0), "divides by zero"),
             (rate("nan").map(|_| 0), "\"nan\" is not a number; give one such as 1%, 0.01, 1e-6 or 1in1M"),
             (rate("-inf").map(|_| 0), "\"-inf\" is not a number"),
-            (bits("0"), "the least is 1"),
-            (probes("0").map(u64::from), "0 probes were asked for; it must be 1 to 64"),
-            (probes("65").map(u64::from), "65 probes were asked for; it must be 1 to 64"),
+            (bits("0"), "bits must be 1 to 281474976710656, not 0"),
+            (probes("0").map(u64::from), "probes must be 1 to 64, not 0"),
+            (probes("65").map(u64::from), "probes must be 1 to 64, not 65"),
             (probes("-1").map(u64::from), "\"-1\" is not a number of probes; it must be 1 to 64"),
             (seed("-1"), "not a 64-bit number"),
         ];

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 pub use crate::error::Need;
-use crate::error::{AdviseError, Rate, SpecError};
+use crate::error::{AdviseError, Knob, Rate, SpecError};
 use crate::exceptions::may_change;
 use crate::family::{Capabilities, Family, Guarantee};
 use crate::filters::{
@@ -31,8 +31,7 @@ use crate::filters::{
 use crate::hash::Hashing;
 use crate::narrow::{small, whole};
 use crate::spec::{
-    CountingRule, DEFAULT_FPR, EXPANDING_CAPACITY, Layout, MAX_AREAS, MAX_BITS, MAX_CAPACITY, MAX_COUNT,
-    MIN_FPR, Plan, Spec,
+    CAPACITY, CountingRule, DEFAULT_FPR, Layout, MAX_BITS, MIN_FPR, Plan, STARTING_CAPACITY, Spec,
 };
 
 /// What is needed of a filter. Whatever is not said is not needed.
@@ -803,7 +802,7 @@ fn each_set(needs: &Needs, spec: Spec) -> Spec {
 
 fn max_count(needs: &Needs, spec: Spec) -> Spec {
     // Above it another rule is taken.
-    spec.with_max_count(small(needs.counts.unwrap_or(1).min(MAX_COUNT.into())))
+    spec.with_max_count(small(needs.counts.unwrap_or(1).min(shifting_multiplicity::MAX_COUNT.into())))
 }
 
 fn increase(needs: &Needs, spec: Spec) -> Spec {
@@ -871,7 +870,7 @@ impl Needs {
     }
 
     fn few_counts(&self) -> bool {
-        self.counts.is_some_and(|most| most <= MAX_COUNT.into()) && !self.removes
+        self.counts.is_some_and(|most| most <= shifting_multiplicity::MAX_COUNT.into()) && !self.removes
     }
 
     /// How often the same key is in, or counted. Once, if nobody said.
@@ -895,7 +894,7 @@ impl Needs {
 
     /// How many keys to plan for. A filter for an unknown number starts as small as those that grow do.
     fn capacity(&self) -> u64 {
-        self.window.or(self.keys).unwrap_or(EXPANDING_CAPACITY)
+        self.window.or(self.keys).unwrap_or(STARTING_CAPACITY)
     }
 
     fn budget_bits(&self) -> u64 {
@@ -918,15 +917,13 @@ impl Needs {
             return Err(AdviseError::Zero { what });
         }
         for asked in [self.keys, self.window].into_iter().flatten() {
-            if !(1..=MAX_CAPACITY).contains(&asked) {
-                return Err(SpecError::Capacity { asked, limit: MAX_CAPACITY }.into());
-            }
+            CAPACITY.check(asked.into())?;
         }
         if let Some(asked) = self.fpr.filter(|fpr| !(MIN_FPR..1.0).contains(fpr)) {
             return Err(SpecError::Fpr { asked }.into());
         }
-        if let Some(asked) = self.sets.filter(|sets| !(1..=MAX_AREAS).contains(sets)) {
-            return Err(SpecError::Areas { asked, limit: MAX_AREAS }.into());
+        if let Some(asked) = self.sets {
+            Knob::Areas.within(1, spatial::MAX_AREAS).check(asked.into())?;
         }
         if let (Some(keys), Some(below)) = (self.keys, self.integers)
             && keys > below

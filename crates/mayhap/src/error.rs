@@ -10,8 +10,6 @@
 use alloc::string::String;
 use core::fmt;
 
-use crate::math::MAX_PROBES;
-
 /// A key was not taken, and the filter is as it was before that key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full {
@@ -147,7 +145,7 @@ impl fmt::Display for Full {
 impl core::error::Error for Full {}
 
 /// A value of a parameter, in an error.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 #[non_exhaustive]
 pub enum Value {
     /// A whole number.
@@ -557,86 +555,141 @@ impl fmt::Display for Rate {
     }
 }
 
-/// What was asked of a new filter makes no sense or cannot be had.
+/// What can be requested of a new filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Knob {
+    /// The number of keys.
+    Capacity,
+    /// The false-positive rate.
+    Fpr,
+    /// The number of bits.
+    Bits,
+    /// The number of positions per key.
+    Probes,
+    /// One of several layouts.
+    Layout,
+    /// A number of bits with many divisors.
+    Foldable,
+    /// The width of counters.
+    CounterBits,
+    /// One of several ways to count.
+    CountingRule,
+    /// The number of sets.
+    Areas,
+    /// The factor by which layers grow.
+    Growth,
+    /// The factor by which the rates of layers fall.
+    Tightening,
+    /// The number of offsets per window.
+    Shifts,
+    /// The largest count.
+    MaxCount,
+    /// The number of doublings for which the rate is kept.
+    Doublings,
+    /// The number of known keys that are not in the set.
+    Others,
+    /// The bits of a fingerprint.
+    FingerprintBits,
+    /// The generations that are remembered in full.
+    Generations,
+    /// A seed of the hash function.
+    Seed,
+}
+
+impl Knob {
+    /// All of them.
+    pub const ALL: [Self; 18] = [
+        Self::Capacity,
+        Self::Fpr,
+        Self::Bits,
+        Self::Probes,
+        Self::Layout,
+        Self::Foldable,
+        Self::CounterBits,
+        Self::CountingRule,
+        Self::Areas,
+        Self::Growth,
+        Self::Tightening,
+        Self::Shifts,
+        Self::MaxCount,
+        Self::Doublings,
+        Self::Others,
+        Self::FingerprintBits,
+        Self::Generations,
+        Self::Seed,
+    ];
+
+    /// In words.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::Capacity => "capacity",
+            Self::Fpr => "false-positive rate",
+            Self::Bits => "bits",
+            Self::Probes => "probes",
+            Self::Layout => "layout",
+            Self::Foldable => "foldable size",
+            Self::CounterBits => "counter bits",
+            Self::CountingRule => "counting rule",
+            Self::Areas => "areas",
+            Self::Growth => "growth",
+            Self::Tightening => "tightening",
+            Self::Shifts => "shifts",
+            Self::MaxCount => "largest count",
+            Self::Doublings => "doublings",
+            Self::Others => "other keys",
+            Self::FingerprintBits => "fingerprint bits",
+            Self::Generations => "generations",
+            Self::Seed => "seed",
+        }
+    }
+}
+
+/// What was requested of a new filter makes no sense or cannot be had.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum SpecError {
-    /// The capacity is 0 or absurd.
-    Capacity {
-        /// What was asked.
-        asked: u64,
-        /// The largest that is accepted.
-        limit: u64,
+    /// The family has no such number to choose.
+    NotFor {
+        /// What was requested.
+        knob: Knob,
+        /// Of which family, or of which program's format.
+        family: &'static str,
+        /// The families that have it.
+        others: &'static [&'static str],
+    },
+    /// A number is out of range.
+    Range {
+        /// Which.
+        knob: Knob,
+        /// What was requested.
+        asked: Value,
+        /// The least.
+        least: Value,
+        /// The largest.
+        most: Value,
+    },
+    /// A number is no multiple of its step.
+    Step {
+        /// Which.
+        knob: Knob,
+        /// What was requested.
+        asked: Value,
+        /// The step.
+        step: Value,
     },
     /// The false-positive rate is not a number between 2^-64 and 1.
     Fpr {
-        /// What was asked.
+        /// What was requested.
         asked: f64,
     },
     /// The family does not reach down to this false-positive rate.
     FprBelow {
-        /// What was asked.
+        /// What was requested.
         asked: f64,
         /// The lowest that it reaches.
         least: f64,
-    },
-    /// A blocked filter does not have so many bits per key in the layout that was asked for.
-    BlockedProbes {
-        /// What was asked.
-        asked: u32,
-    },
-    /// A number of probes was asked of a family that has none to choose.
-    NoProbes {
-        /// What was asked.
-        asked: u32,
-    },
-    /// A cuckoo filter has no fingerprints of so many bits.
-    Fingerprint {
-        /// What was asked.
-        asked: u32,
-    },
-    /// The fingerprints of an expanding filter do not have so many bits.
-    ExpandingFingerprint {
-        /// What was asked.
-        asked: u32,
-    },
-    /// An expanding filter does not plan for so many doublings.
-    Doublings {
-        /// What was asked.
-        asked: u32,
-        /// The most.
-        most: u32,
-    },
-    /// A layout was asked of a family that has only one.
-    Layout {
-        /// The word for what was asked.
-        asked: &'static str,
-    },
-    /// Counters of a width that the family does not have.
-    CounterBits {
-        /// What was asked.
-        asked: u32,
-        /// The narrowest that it has.
-        least: u32,
-        /// The widest that it has.
-        most: u32,
-    },
-    /// Counters were asked of a family that has none.
-    NoCounters {
-        /// Their bits.
-        asked: u32,
-    },
-    /// A rule for counting was asked of a family that has no choice of them.
-    CountingRule {
-        /// The word for what was asked.
-        asked: &'static str,
-    },
-    /// The number of areas is 0 or more than labels can tell apart.
-    Areas {
-        /// What was asked.
-        asked: u32,
-        /// The most that there can be.
-        limit: u32,
     },
     /// There are more or fewer names than areas.
     AreaNames {
@@ -652,32 +705,6 @@ pub enum SpecError {
         /// What is wrong with its name.
         problem: AreaNameProblem,
     },
-    /// A scalable filter does not grow so fast.
-    Growth {
-        /// What was asked.
-        asked: u32,
-        /// The largest that is accepted.
-        limit: u32,
-    },
-    /// A scalable filter cannot tighten its rates by this.
-    Tightening {
-        /// What was asked.
-        asked: f64,
-    },
-    /// Growth or tightening was asked of a family that does not grow by layers.
-    NoLayers,
-    /// A seed was asked of a program that has none.
-    NoSeed {
-        /// What was asked.
-        asked: u64,
-    },
-    /// A seed was asked of a program whose seeds are smaller.
-    Seed {
-        /// What was asked.
-        asked: u64,
-        /// The largest that it has.
-        limit: u64,
-    },
     /// Filters of another program are read, but not made.
     OnlyRead {
         /// The format.
@@ -685,68 +712,25 @@ pub enum SpecError {
     },
     /// Another program refuses to make a filter of no bits.
     NoBits {
-        /// The capacity that was asked for.
+        /// The requested capacity.
         capacity: u64,
-        /// The rate that was asked for.
+        /// The requested rate.
         fpr: f64,
     },
-    /// A windowed filter with so many slices for each key does not have so many generations.
-    Generations {
-        /// What was asked.
-        asked: u32,
-        /// The most that it has.
-        limit: u32,
-    },
-    /// So many probes do not make whole windows.
-    ProbesStep {
-        /// What was asked.
-        asked: u32,
-        /// The probes of one window.
-        step: u32,
-    },
-    /// A shifting filter does not have so many offsets per window.
-    Shifts {
-        /// What was asked.
-        asked: u32,
-        /// The most that it has.
-        most: u32,
-    },
-    /// Offsets were asked of a family that has none to choose.
-    NoShifts {
-        /// What was asked.
-        asked: u32,
-    },
-    /// The family does not count so far.
-    MaxCount {
-        /// What was asked.
-        asked: u32,
-        /// The largest count that it tells.
-        most: u32,
-    },
-    /// A largest count was asked of a family that has none to choose.
-    NoMaxCount {
-        /// What was asked.
-        asked: u32,
-    },
-    /// The number of bits is 0 or absurd; asked for, or needed for the capacity and rate.
-    Bits {
-        /// What was asked, or would be needed.
-        asked: u64,
-        /// The largest that is accepted.
+    /// What is requested takes more bits than a filter may have.
+    TooLarge {
+        /// The bits that it takes.
+        bits: u64,
+        /// The most that a filter may have.
         limit: u64,
-    },
-    /// The number of probes is not between 1 and 64.
-    Probes {
-        /// What was asked.
-        asked: u32,
     },
     /// Too little was said to size a filter.
     Incomplete,
     /// Four numbers were given, or three that contradict each other.
     TooMuch,
-    /// So many bits cannot give the rate for so many keys, with any number of probes.
+    /// So many bits cannot give the rate for so many keys.
     Unreachable {
-        /// The bits that were asked for.
+        /// The requested bits.
         bits: u64,
         /// The bits that it would take.
         needed: u64,
@@ -761,7 +745,7 @@ pub enum SpecError {
     },
     /// A set of integers cannot hash, and a filter of hashed keys must.
     Hashing {
-        /// The scheme that was asked for.
+        /// The scheme that was requested.
         asked: &'static str,
     },
     /// The memory for it could not be had.
@@ -774,17 +758,41 @@ pub enum SpecError {
 impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Capacity { asked: 0, .. } => {
-                f.write_str("a capacity of 0 keys was asked for; the least is 1")
+            Self::NotFor { knob, family, others } => {
+                match knob {
+                    Knob::Foldable => write!(f, "{family} does not fold; "),
+                    _ => write!(f, "{family} takes no {}; ", knob.text()),
+                }?;
+                match others {
+                    [] => f.write_str("leave it out"),
+                    [only] => write!(f, "{only} does"),
+                    [first, between @ .., last] => {
+                        f.write_str(first)?;
+                        between.iter().try_for_each(|name| write!(f, ", {name}"))?;
+                        write!(f, " and {last} do")
+                    }
+                }
             }
-            Self::Capacity { asked, limit } => {
-                write!(f, "a capacity of {asked} keys was asked for; the limit is {limit}; split the set")
+            Self::Range { knob, asked, least, most } if least == most => {
+                write!(f, "{} must be {least}, not {asked}", knob.text())
+            }
+            Self::Range { knob, asked, least, most } => {
+                write!(f, "{} must be {least} to {most}, not {asked}", knob.text())?;
+                match knob {
+                    Knob::Capacity if asked > most => f.write_str("; split the set"),
+                    Knob::Growth => f.write_str("; 0 does not grow"),
+                    _ => Ok(()),
+                }
+            }
+            Self::Step { knob, asked, step } => {
+                write!(f, "{} must be a multiple of {step}, not {asked}", knob.text())
             }
             Self::Fpr { asked } => {
-                f.write_str("a false-positive rate of ")?;
-                // Plain decimals of 1e-300 would fill the screen with zeros.
-                if asked != 0.0 && asked.abs() < 1e-4 { write!(f, "{asked:e}") } else { write!(f, "{asked}") }?;
-                f.write_str(" was asked for; it must be below 1 and at least 2^-64 (5.4e-20)")?;
+                write!(
+                    f,
+                    "the false-positive rate must be below 1 and at least 2^-64 (5.4e-20), not {}",
+                    Value::Rate(asked)
+                )?;
                 if asked > 1.0 && asked <= 100.0 {
                     write!(f, "; did you mean {asked}% ({})?", asked / 100.0)?;
                 } else if asked == 0.0 {
@@ -794,67 +802,12 @@ impl fmt::Display for SpecError {
             }
             Self::FprBelow { asked, least } => write!(
                 f,
-                "a false-positive rate of {asked:e} was asked for; this family reaches down to {least:e}; use bloom"
+                "the false-positive rate must be at least {least:e} in this family, not {asked:e}; use bloom"
             ),
-            Self::BlockedProbes { asked } => write!(
-                f,
-                "{asked} probes were asked for; a blocked filter has 4, 8, 12, 16 or 20, and 8 in the layout fastest"
-            ),
-            Self::NoProbes { asked } => write!(
-                f,
-                "{asked} probes were asked for, and this family has no probes to choose; leave them out"
-            ),
-            Self::Fingerprint { asked } => write!(
-                f,
-                "fingerprints of {asked} bits were asked for; a cuckoo filter has 4 to 32, and 5 to 32 in the layout \
-                 compact"
-            ),
-            Self::ExpandingFingerprint { asked } => {
-                write!(f, "fingerprints of {asked} bits were asked for; an expanding filter has 4 to 50")
-            }
-            Self::Doublings { asked, most } => {
-                write!(f, "{asked} doublings were asked for; a filter plans for up to {most}")
-            }
-            Self::Layout { asked } => write!(
-                f,
-                "the layout {asked} was asked for, and this family has no choice of layouts; blocked and cuckoo have"
-            ),
-            Self::CounterBits { asked, least, most } => write!(
-                f,
-                "counters of {asked} bits were asked for; this family has them of {least} to {most}"
-            ),
-            Self::NoCounters { asked } => write!(
-                f,
-                "counters of {asked} bits were asked for, and this family has no counters; counting, dleft and spectral have"
-            ),
-            Self::CountingRule { asked } => write!(
-                f,
-                "the counting rule {asked} was asked for, and this family has no choice of rules; spectral has"
-            ),
-            Self::Areas { asked, limit } => {
-                write!(f, "{asked} areas were asked for; a filter has 1 to {limit}")
-            }
             Self::AreaNames { names, areas } => {
                 write!(f, "{names} names were given for {areas} areas; give one to each, which may be empty")
             }
             Self::AreaName { area, problem } => write!(f, "the name of area {area} {problem}"),
-            Self::Growth { asked, limit } => write!(
-                f,
-                "a growth by {asked} was asked for; it must be 1 to {limit}, or 0 for a filter that does not grow"
-            ),
-            Self::Tightening { asked } => {
-                write!(f, "a tightening by {asked} was asked for; it must be at least 0.01 and at most 0.99")
-            }
-            Self::NoLayers => f.write_str(
-                "a growth or a tightening was asked for, and this family does not grow by layers; scalable does, and of \
-                 other programs' filters those of redisbloom",
-            ),
-            Self::NoSeed { asked } => {
-                write!(f, "the seed {asked} was asked for, and filters of this format have none; leave it out")
-            }
-            Self::Seed { asked, limit } => {
-                write!(f, "the seed {asked} was asked for, and the largest of this format is {limit}")
-            }
             Self::OnlyRead { format } => {
                 write!(f, "filters of the format {format} are read, and not made; build one of our own")
             }
@@ -863,35 +816,10 @@ impl fmt::Display for SpecError {
                 "for {capacity} keys at {} the format allows less than one bit; ask for more keys or a lower rate",
                 Rate(fpr)
             ),
-            Self::Generations { asked, limit } => write!(
+            Self::TooLarge { bits, limit } => write!(
                 f,
-                "{asked} generations were asked for; it must be 1 to {limit}, three for each slice of a key"
+                "that takes {bits} bits; the limit is {limit}; split the set or accept a higher false-positive rate"
             ),
-            Self::ProbesStep { asked, step } => write!(
-                f,
-                "{asked} probes were asked for; with {} shifts they are a multiple of {step}",
-                step - 1
-            ),
-            Self::Shifts { asked, most } => write!(f, "{asked} shifts were asked for; it must be 1 to {most}"),
-            Self::NoShifts { asked } => {
-                write!(f, "{asked} shifts were asked for, and this family does not shift; shifting does")
-            }
-            Self::MaxCount { asked, most } => {
-                write!(f, "counts up to {asked} were asked for; it must be 1 to {most}; spectral counts further")
-            }
-            Self::NoMaxCount { asked } => write!(
-                f,
-                "counts up to {asked} were asked for, and this family has no such limit to choose; \
-                 shifting-multiplicity has"
-            ),
-            Self::Bits { asked: 0, .. } => f.write_str("0 bits were asked for; the least is 1"),
-            Self::Bits { asked, limit } => write!(
-                f,
-                "that takes {asked} bits; the limit is {limit}; split the set or accept a higher false-positive rate"
-            ),
-            Self::Probes { asked } => {
-                write!(f, "{asked} probes were asked for; it must be 1 to {MAX_PROBES}")
-            }
             Self::Incomplete => f.write_str(
                 "too little to size a filter: give the capacity or the bits, and one more of capacity, \
                  false-positive rate, bits and probes",
@@ -989,8 +917,8 @@ pub enum DecodeError {
     OtherFamily {
         /// The family of the type.
         expected: &'static str,
-        /// The id of the file's family.
-        found: u16,
+        /// The family of the file.
+        found: &'static str,
     },
     /// The file needs a part of this library that it was built without.
     Feature {
@@ -1117,8 +1045,8 @@ impl fmt::Display for DecodeError {
             Self::Family { found } => write!(f, "unknown family id {found}; update mayhap"),
             Self::OtherFamily { expected, found } => write!(
                 f,
-                "a filter of the family {expected} was expected, and the file has one of another family, with the id \
-                 {found}; open it as a filter of any family"
+                "the file has a filter of the family {found}, not {expected}; open it as that, or as a filter of any \
+                 family"
             ),
             Self::Feature { feature } => write!(f, "this file needs the feature `{feature}`"),
             Self::Hashing { scheme, version } => {

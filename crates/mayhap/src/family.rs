@@ -7,15 +7,16 @@ use core::num::NonZeroU16;
 
 use crate::batch::BATCH;
 use crate::bits::{Bytes, OutOfMemory};
-use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, SpecError};
+use crate::error::{BuildError, DecodeError, Error, Full, Knob, Mismatch, SpecError};
 use crate::hash::{Digest, Hashing, Secret};
 use crate::key_rules::KeyRules;
 use crate::math::AreaRates;
 #[cfg(feature = "internals")]
 use crate::paths::Paths;
 use crate::probing::Probing;
+use crate::registry;
 use crate::shards::DigestShards;
-use crate::spec::{CountingRule, Layout, Plan, Spec};
+use crate::spec::{CountingRule, KnobRange, Layout, Plan, Request, Spec};
 use crate::traits::{
     Associate, Count, Filter, Fold, Insert, Insertion, Intersect, Label, Merge, Remove, SharedInsert,
     Subtract,
@@ -248,6 +249,8 @@ pub struct Family {
     pub summary: &'static str,
     /// What its filters can do.
     pub can: Capabilities,
+    /// What can be requested of it besides capacity, rate and bits, and a range of rates if that is smaller than for others.
+    pub knobs: &'static [KnobRange],
     /// The rules by which its files find positions.
     pub(crate) probing: &'static [Probing],
     /// What its operations cost.
@@ -263,16 +266,50 @@ pub struct Family {
     /// Whether a filter decoded from exclusive bytes writes every insert there and no insert fails, so
     /// that a mapped file can be updated where it lies.
     pub in_place: bool,
+    /// What tests must know of it.
+    #[doc(hidden)]
+    pub profile: Profile,
 }
 
 impl Family {
+    /// Whether a request for it may have this number.
+    #[must_use]
+    pub fn takes(&self, knob: Knob) -> bool {
+        matches!(knob, Knob::Capacity | Knob::Fpr | Knob::Bits)
+            || self.knobs.iter().any(|own| own.knob == knob)
+    }
+
+    /// The numbers of a request, if the family has every one of them and all are in range.
+    ///
+    /// # Errors
+    /// [`SpecError`] names the first that is not, and the families that have it.
+    pub(crate) fn check<'a>(&self, spec: &'a Spec) -> Result<&'a Request, SpecError> {
+        let request = spec.unchecked();
+        request.check()?;
+        for (knob, asked) in request.settings() {
+            match self.knobs.iter().find(|own| own.knob == knob) {
+                Some(own) => own.check(asked)?,
+                None if self.takes(knob) => {}
+                None => {
+                    let others = registry::names_with(knob);
+                    return Err(SpecError::NotFor { knob, family: self.name, others });
+                }
+            }
+        }
+        Ok(request)
+    }
+
     /// The id in the header of a file is that of this family.
     ///
     /// # Errors
-    /// [`DecodeError::OtherFamily`] if it is not.
+    /// [`DecodeError::OtherFamily`] if it is that of another, [`DecodeError::Family`] if no family has it.
     pub(crate) fn must_be(&self, found: u16) -> Result<(), DecodeError> {
-        // Which family has the id, if any, is known above, where all families are.
-        if self.id == found { Ok(()) } else { Err(DecodeError::OtherFamily { expected: self.name, found }) }
+        if self.id == found {
+            return Ok(());
+        }
+        let other = registry::FAMILIES.iter().find(|family| family.id == found);
+        let found = other.ok_or(DecodeError::Family { found })?.name;
+        Err(DecodeError::OtherFamily { expected: self.name, found })
     }
 }
 
@@ -321,6 +358,51 @@ impl Capabilities {
         folds: false,
         grows: false,
         exact: false,
+    };
+}
+
+/// What tests must know of a family that its capabilities do not tell. Most families are [`USUAL`](Profile::USUAL).
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Profile {
+    /// The space in [`Cost`] as a number, where it is one of keys and rate alone.
+    pub space: Option<Space>,
+    /// The bytes depend on the order of the inserts, so that a merge gives others than inserting the keys of both.
+    pub is_ordered: bool,
+    /// How many bits depend on the keys, so that a plan does not know them: of a filter with so many bits.
+    pub slack: fn(u64) -> u64,
+    /// Some copies of a key are not counted, so that a filter that was merged with itself has other bytes.
+    pub keeps_copies: bool,
+    /// It holds what its payload has, and little else.
+    pub is_held_as_written: bool,
+    /// Its batches have loops that prefetch, for filters beyond the cache.
+    pub prefetches: bool,
+    /// Its batches have loops for the instructions of several processors.
+    pub has_kernels: bool,
+}
+
+/// Bits per key.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct Space {
+    /// Of `log2(1/p)`.
+    pub per_key: fn(f64) -> f64,
+    /// What a plan for a million keys may take less: fingerprints and layers have whole bits.
+    pub less: f64,
+    /// And more.
+    pub more: f64,
+}
+
+impl Profile {
+    /// What most families are.
+    pub const USUAL: Self = Self {
+        space: None,
+        is_ordered: false,
+        slack: |_| 0,
+        keeps_copies: false,
+        is_held_as_written: true,
+        prefetches: true,
+        has_kernels: false,
     };
 }
 

@@ -120,7 +120,7 @@ pub mod wire;
 // Every item has one path. What a filter takes, returns or implements is here, so that one import brings it.
 pub use bits::{Bitmap, Bytes, ExclusiveBytes, Ones, OutOfMemory, OutOfRange, Ranked, Width, Words};
 pub use error::{
-    AdviseError, AreaNameProblem, BuildError, DecodeError, Error, FoldError, Full, Limit, Mismatch,
+    AdviseError, AreaNameProblem, BuildError, DecodeError, Error, FoldError, Full, Knob, Limit, Mismatch,
     Parameter, SpecError, Value,
 };
 pub use exceptions::{except, share_exceptions, with_key_rules};
@@ -155,7 +155,7 @@ pub use hash::ForeignHash;
 pub use hash::{Digest, Hashing, Key, Secret};
 pub use probing::{Positions, positions};
 pub use registry::{FAMILIES, family, open};
-pub use spec::{CountingRule, Layout, Plan, Spec};
+pub use spec::{CountingRule, KnobRange, Layout, Plan, Spec};
 pub use traits::{
     Associate, Association, Count, Filter, Fold, Insert, Insertion, Intersect, Label, Labels, Merge, Part,
     Removal, Remove, SharedInsert, Subtract,
@@ -163,6 +163,8 @@ pub use traits::{
 pub use wire::{Encoded, Summing};
 
 // For the other crates of the project.
+#[doc(hidden)]
+pub use family::{Profile, Space};
 #[doc(hidden)]
 pub use filters::cuckoo::LOOKED_AT_BUCKETS;
 #[doc(hidden)]
@@ -172,12 +174,25 @@ pub use registry::decode;
 
 /// What a [`Spec`] is granted by each family, and the bounds of what can be requested.
 pub mod sizes {
+    pub use crate::filters::blocked::BlockedSize;
+    pub use crate::filters::bloom::BloomSize;
+    pub use crate::filters::counting::CountingSize;
+    pub use crate::filters::cuckoo::CuckooSize;
+    pub use crate::filters::dleft::{DLEFT_MIN_FPR, DleftSize};
+    pub use crate::filters::expanding::ExpandingSize;
+    pub use crate::filters::fuse::FuseSize;
+    pub use crate::filters::ribbon::RibbonSize;
+    pub use crate::filters::scalable::ScalableSize;
+    pub use crate::filters::shifting::ShiftingSize;
+    pub use crate::filters::shifting_association::ShiftingAssociationSize;
+    pub use crate::filters::shifting_multiplicity::{MAX_COUNT, ShiftingMultiplicitySize};
+    pub use crate::filters::spatial::{MAX_AREAS, SpatialSize};
+    pub use crate::filters::spectral::SpectralSize;
+    pub use crate::filters::table::TableSize;
+    pub use crate::filters::universe::UniverseSize;
+    pub use crate::filters::windowed::WindowedSize;
     pub use crate::spec::{
-        BLOCKED_MIN_FPR, BlockedSize, BloomSize, CountingSize, CuckooSize, DEFAULT_FPR, DLEFT_MIN_FPR,
-        DleftSize, EXPANDING_CAPACITY, EXPANDING_DOUBLINGS, ExpandingSize, FuseSize, MAX_AREAS, MAX_BITS,
-        MAX_CAPACITY, MAX_COUNT, MIN_FPR, RibbonSize, SCALABLE_MIN_FPR, ScalableSize,
-        ShiftingAssociationSize, ShiftingMultiplicitySize, ShiftingSize, SpatialSize, SpectralSize,
-        TABLE_CAPACITY, TableSize, UniverseSize, WindowedSize,
+        DEFAULT_DOUBLINGS, DEFAULT_FPR, MAX_BITS, MAX_CAPACITY, MIN_FPR, MOST_DOUBLINGS, STARTING_CAPACITY,
     };
 }
 

@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 
 use crate::bits::Bytes;
-use crate::error::DecodeError;
+use crate::error::{DecodeError, Knob};
 use crate::exceptions::{self, with_key_rules};
 use crate::family::{AnyFilter, Family};
 use crate::filters;
@@ -38,6 +38,30 @@ pub static FAMILIES: &[&Family] = &[
     #[cfg(feature = "roaring")]
     &filters::roaring::FAMILY,
 ];
+
+/// The names of the families that take a knob, in their order.
+pub(crate) fn names_with(knob: Knob) -> &'static [&'static str] {
+    let (names, count) = &NAMES_WITH[knob as usize];
+    &names[..*count]
+}
+
+/// For each knob, by its number, the families that take it, and how many they are.
+static NAMES_WITH: [([&str; FAMILIES.len()], usize); Knob::ALL.len()] = {
+    let mut all = [([""; FAMILIES.len()], 0); Knob::ALL.len()];
+    // Loops over ranges are no constants yet.
+    let mut family = 0;
+    while family < FAMILIES.len() {
+        let mut own = 0;
+        while own < FAMILIES[family].knobs.len() {
+            let (names, count) = &mut all[FAMILIES[family].knobs[own].knob as usize];
+            names[*count] = FAMILIES[family].name;
+            *count += 1;
+            own += 1;
+        }
+        family += 1;
+    }
+    all
+};
 
 /// The family of this name.
 #[must_use]

@@ -52,11 +52,6 @@ impl Excesses {
     }
 }
 
-fn is_measured(family: &Family) -> bool {
-    // A hash set and a tree of containers, that take what they take.
-    !["exact", "roaring"].contains(&family.name)
-}
-
 fn digests(hashing: Hashing, from: u64, keys: u64) -> Vec<Digest> {
     (from..from + keys).map(|key| hashing.digest_of(key)).collect()
 }
@@ -121,7 +116,7 @@ fn look_at_changed(file: &[u8], excesses: &mut Excesses) {
 
 /// What every family does, with this many keys at this rate.
 fn look_at_all(keys: u64, fpr: f64, excesses: &mut Excesses) {
-    for family in FAMILIES.iter().filter(|family| is_measured(family)) {
+    for family in FAMILIES.iter().filter(|family| family.profile.is_held_as_written) {
         let spec = Spec::sized(keys, fpr);
         let (built, held) = measured(|| build(family, &spec, 0, keys));
         excesses.look("built", &*built, held);

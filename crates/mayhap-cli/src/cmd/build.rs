@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
 use mayhap::interop::{Format, HashRule, Making, go};
-use mayhap::sizes::{DEFAULT_FPR, EXPANDING_CAPACITY};
+use mayhap::sizes::{DEFAULT_FPR, STARTING_CAPACITY};
 use mayhap::{
     AnyFilter, CountingRule, Digest, FAMILIES, Family, Full, Guarantee, Hashing, Insertion, Layout, Limit,
     Make, MakeOfTwo, OutOfMemory, Report, Spec, SpecError, Summing, family,
@@ -282,7 +282,10 @@ impl Args {
         if self.foldable {
             spec = spec.foldable();
         }
-        if !self.label.is_empty() {
+        // Two sets have no number to choose.
+        let is_of_two =
+            matches!(self.choice(), Choice::Family(family) if matches!(family.make, Make::OfTwo(_)));
+        if !self.label.is_empty() && !is_of_two {
             spec = spec.with_areas(u32::try_from(self.label.len()).unwrap_or(u32::MAX));
         }
         // Rate, bits and probes say how many keys it is made for, however many there are.
@@ -491,12 +494,6 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
              rule out"
         ));
     }
-    if args.doublings.is_some() {
-        need_doubling(&args.choice())?;
-    }
-    if args.foldable {
-        need_foldable(&args.choice())?;
-    }
     if args.memory.is_some() {
         need_known_keys(&args.choice())?;
     }
@@ -504,15 +501,18 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
         need_labels(args, family)?;
     }
     // Nonsense is refused before a long input is read.
-    if let Choice::Family(family) = args.choice() {
-        need_universe(args, family)?;
-        let spec = args.spec(1_000_000);
-        let spec = if args.universe.is_some() { spec.with_others(1_000_000) } else { spec };
-        match (family.plan)(&spec) {
-            // Whether the bits are enough depends on the number of keys, which is not known yet.
-            Err(SpecError::Unreachable { .. }) if args.capacity.is_none() => {}
-            plan => drop(plan?),
-        }
+    let family = match args.choice() {
+        Choice::Family(family) => family,
+        // Nothing else can be requested of a set of integers that compresses them.
+        Choice::Integers => mayhap::BitmapSet::FAMILY,
+    };
+    need_universe(args, family)?;
+    let spec = args.spec(1_000_000);
+    let spec = if args.universe.is_some() { spec.with_others(1_000_000) } else { spec };
+    match (family.plan)(&spec) {
+        // Whether the bits are enough depends on the number of keys, which is not known yet.
+        Err(SpecError::Unreachable { .. }) if args.capacity.is_none() => {}
+        plan => drop(plan?),
     }
     args.target().must_take(FileFormat::Mayhap)?;
     let excepted = read_excepted(args, common)?;
@@ -565,7 +565,7 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
         Choice::Family(family) => {
             let hashing = args.hashing;
             let starts_small = family == mayhap::Expanding::FAMILY && args.bits.is_none();
-            if let Some(capacity) = args.capacity.or(starts_small.then_some(EXPANDING_CAPACITY)) {
+            if let Some(capacity) = args.capacity.or(starts_small.then_some(STARTING_CAPACITY)) {
                 in_one_pass(&args.spec(capacity), family, &inputs, &selector, common)?
             } else if inputs.can_be_counted()? {
                 let keys = if is_for_repeats(family) {
@@ -696,15 +696,6 @@ fn need_labels(args: &Args, family: &Family) -> Result<()> {
             family.name
         ));
     }
-    if !args.label.is_empty() && !family.can.labels && !is_of_two {
-        let others: Vec<_> =
-            FAMILIES.iter().filter(|family| family.can.labels).map(|family| family.name).collect();
-        let others = others.join(" or ");
-        return Err(anyhow!(
-            "the family {} has no labels; use --family {others}, or leave it out",
-            family.name
-        ));
-    }
     let mut seen = HashSet::new();
     if let Some((name, _)) = args.label.iter().find(|(name, _)| !seen.insert(name)) {
         return Err(anyhow!(
@@ -778,17 +769,6 @@ fn of_two(args: &Args, make: MakeOfTwo, selector: &Selector, common: &Common) ->
     named(&args.spec((first.len() + second.len() - both) as u64), &first, &second)
 }
 
-fn need_foldable(choice: &Choice) -> Result<()> {
-    let family = match choice {
-        Choice::Family(family) if family.can.folds => return Ok(()),
-        Choice::Family(family) => format!("the family {}", family.name),
-        Choice::Integers => "an exact set".into(),
-    };
-    let others: Vec<_> =
-        FAMILIES.iter().filter(|family| family.can.folds).map(|family| family.name).collect();
-    Err(anyhow!("{family} cannot fold; build the filter with --family {}", others.join(" or ")))
-}
-
 /// Both parts of a universe are needed, or none.
 fn need_universe(args: &Args, family: &Family) -> Result<()> {
     let is_stream = |path: &Path| path == Path::new("-");
@@ -803,12 +783,7 @@ fn need_universe(args: &Args, family: &Family) -> Result<()> {
             "the family {} tells the keys of a set from all others that there are; name a file of those with --universe",
             family.name
         )),
-        (Some(_), Make::Within(_)) | (None, _) => Ok(()),
-        (Some(_), _) => Err(anyhow!(
-            "--universe is for the family {}, not for {}; leave --family out",
-            mayhap::Universe::FAMILY.name,
-            family.name
-        )),
+        _ => Ok(()),
     }
 }
 
@@ -829,13 +804,6 @@ fn need_known_keys(choice: &Choice) -> Result<()> {
          -n and -p",
         others.join(", ")
     ))
-}
-
-fn need_doubling(choice: &Choice) -> Result<()> {
-    match choice {
-        Choice::Family(family) if *family == mayhap::Expanding::FAMILY => Ok(()),
-        _ => Err(anyhow!("--doublings is for filters that double; say --grow")),
-    }
 }
 
 /// Prints a report as JSON; to standard error if the filter itself is on standard output.

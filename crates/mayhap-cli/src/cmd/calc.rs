@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use mayhap::{BitmapSet, FAMILIES, Family, Layout, Plan, Spec, SpecError, math};
+use mayhap::{BitmapSet, FAMILIES, Family, Knob, Layout, Plan, Spec, math};
 use mayhap_eval::{Axis, BITMAP_BITS_PER_KEY, Chart, Scale, Series};
 use serde_json::json;
 
@@ -80,14 +80,14 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     }
     // What is wrong or missing is said once, by the family that uses all four numbers.
     let sized = spec.bloom()?;
-    let universe = args.universe.or(args.integers);
+    let (universe, mut others) = (args.universe.or(args.integers), None);
     if let Some(all) = universe {
         ensure!(
             sized.capacity <= all,
             "{} keys do not fit in a universe of {all}; --universe and --integers count the keys of the set, too",
             sized.capacity
         );
-        spec = spec.with_others(all - sized.capacity);
+        others = Some(all - sized.capacity);
     }
     // The other families answer for the same number of keys, unless the memory was given: then each
     // says how many fit.
@@ -100,19 +100,23 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         true => args.integers.is_some() || !is_bitmap(family),
         false => args.family.contains(family),
     };
+    let spec_of = |family: &Family| match others.filter(|_| family.takes(Knob::Others)) {
+        Some(others) => spec.with_others(others),
+        None => spec,
+    };
     let planned = |family: &'static Family| match args.integers.filter(|_| is_bitmap(family)) {
         Some(below) => {
-            let mut rows = rows(family, &spec.with_capacity(below));
+            let mut rows = rows(family, &spec_of(family).with_capacity(below));
             rows.iter_mut().for_each(|row| row.plan.capacity = sized.capacity);
             rows
         }
-        None => rows(family, &spec),
+        None => rows(family, &spec_of(family)),
     };
     let plans: Vec<Row> = FAMILIES.iter().copied().filter(chosen).flat_map(planned).collect();
     // A family that is asked for by name says why it has no row; in a list of all it is left out.
     for family in &args.family {
         if plans.iter().all(|row| row.family != *family) {
-            (family.plan)(&spec).with_context(|| family.name)?;
+            (family.plan)(&spec_of(family)).with_context(|| family.name)?;
         }
     }
     let baselines = baselines(sized.capacity, args.key_bytes);
@@ -289,14 +293,12 @@ struct Row {
     plan: Plan,
 }
 
-/// One row for each layout. A family without a choice refuses to be asked for any, and has one row; one that cannot
-/// give what is asked has none.
+/// One row for each layout, or one if there is no choice. A family that cannot give what is requested has none.
 fn rows(family: &'static Family, spec: &Spec) -> Vec<Row> {
-    let asked = Layout::ALL.map(|layout| (Some(layout), (family.plan)(&spec.with_layout(layout))));
-    let mut plans = Vec::from(asked);
-    if plans.iter().all(|(_, plan)| matches!(plan, Err(SpecError::Layout { .. }))) {
-        plans = vec![(None, (family.plan)(spec))];
-    }
+    let plans = match family.takes(Knob::Layout) {
+        true => Vec::from(Layout::ALL.map(|layout| (Some(layout), (family.plan)(&spec.with_layout(layout))))),
+        false => vec![(None, (family.plan)(spec))],
+    };
     plans.into_iter().filter_map(|(layout, plan)| Some(Row { family, layout, plan: plan.ok()? })).collect()
 }
 

@@ -131,7 +131,8 @@ fn removable_takes_cuckoo_and_says_so() {
         folder.mayhap(&format!("build -o g {arguments} keys")).run().ends(2).says("cannot be used with");
     }
     folder.mayhap("build -o g --removable --probes 7 keys").run().ends(2).says_only(
-        "mayhap: 7 probes were asked for, and this family has no probes to choose; leave them out",
+        "mayhap: cuckoo takes no probes; bloom, blocked, counting, spectral, spatial, shifting, shifting-association and \
+         shifting-multiplicity do; leave --probes out or choose another --family",
     );
     assert!(!folder.path("g").exists());
 }
@@ -168,7 +169,7 @@ fn grow_needs_no_number_and_keeps_the_rate() {
         .mayhap("build -o i --doublings 5 keys")
         .run()
         .ends(2)
-        .says_only("mayhap: --doublings is for filters that double; say --grow");
+        .says_only("mayhap: bloom takes no doublings; expanding and table do; leave --doublings out or choose another --family");
     folder.mayhap("build -o i --grow --exact keys").run().ends(2).says("cannot be used with");
     // Those that start alike merge, whatever their size.
     folder.mayhap("build -o small --grow -p 0.1%").input(lines("small-", 10)).run().ends(0);
@@ -299,11 +300,18 @@ fn layouts_are_chosen_shown_and_kept() {
 fn a_layout_that_the_family_lacks_is_refused() {
     let folder = Folder::new();
     folder.write("keys", "1\n2\n");
-    for arguments in
-        ["", "--family bloom", "--family exact", "--family bitmap --as u64", "--family roaring --as u64"]
-    {
+    for (arguments, family) in [
+        ("", "bloom"),
+        ("--family bloom", "bloom"),
+        ("--family exact", "exact"),
+        ("--family bitmap --as u64", "bitmap"),
+        ("--family roaring --as u64", "roaring"),
+    ] {
         folder.mayhap(&format!("build -o f --layout fastest {arguments} keys")).run().ends(2).prints("").says_only(
-            "mayhap: the layout fastest was asked for, and this family has no choice of layouts; blocked and cuckoo have",
+            &format!(
+                "mayhap: {family} takes no layout; blocked, cuckoo, fuse, ribbon and universe do; leave --layout out or \
+                 choose another --family"
+            ),
         );
     }
     folder
@@ -323,8 +331,12 @@ fn a_layout_that_the_family_lacks_is_refused() {
         .mayhap("build -o f --fastest --probes 7 keys")
         .run()
         .ends(2)
-        .says_only("mayhap: 7 probes were asked for; a blocked filter has 4, 8, 12, 16 or 20, and 8 in the layout fastest");
-    folder.mayhap("build -o f --fastest -p 1e-12 keys").run().ends(2).says("reaches down to 1e-9; use bloom");
+        .says_only("mayhap: probes must be 8, not 7 (--probes)");
+    folder
+        .mayhap("build -o f --fastest -p 1e-12 keys")
+        .run()
+        .ends(2)
+        .says("must be at least 1e-9 in this family, not 1e-12; use bloom");
     assert_eq!(folder.names(), ["keys"]);
 }
 
@@ -357,25 +369,22 @@ fn counts_take_the_family_spectral_and_say_so() {
     let refusals = [
         (
             "--counting-rule minimum-selection",
-            "the counting rule minimum-selection was asked for, and this family has no choice of rules; spectral has",
+            "bloom takes no counting rule; spectral does; leave --counting-rule out",
         ),
-        ("--family counting --counting-rule minimum-selection", "no choice of rules; spectral has"),
         (
-            "--counter-bits 8",
-            "counters of 8 bits were asked for, and this family has no counters; counting, dleft and spectral have",
+            "--family counting --counting-rule minimum-selection",
+            "counting takes no counting rule; spectral does",
         ),
-        ("--exact --counter-bits 8", "this family has no counters"),
-        (
-            "--family counting --counter-bits 17",
-            "counters of 17 bits were asked for; this family has them of 2 to 16",
-        ),
-        ("--counts --counter-bits 2", "counters of 2 bits were asked for; this family has them of 4 to 32"),
+        ("--counter-bits 8", "takes no counter bits; counting, dleft, spectral, shifting"),
+        ("--exact --counter-bits 8", "exact takes no counter bits; counting, dleft, spectral, shifting"),
+        ("--family counting --counter-bits 17", "counter bits must be 2 to 16, not 17 (--counter-bits)"),
+        ("--counts --counter-bits 2", "counter bits must be 4 to 32, not 2"),
         ("--counts --counter-bits four", "\"four\" is not a number of bits of a counter, such as 4, 8 or 16"),
         (
             "--counts --counting-rule most",
             "no counting rule is called \"most\"; there are minimum-selection, minimal-increase, recurring-minimum",
         ),
-        ("--counts --foldable", "the family spectral cannot fold; build the filter with --family bloom"),
+        ("--counts --foldable", "spectral does not fold; bloom does; leave --foldable out"),
         ("--counts --layout compact", "cannot be used with"),
     ];
     for (arguments, text) in refusals {
@@ -640,10 +649,13 @@ fn a_scalable_filter_grows_and_info_shows_its_layers() {
         .says("the filter is full: it was made for 1000 keys; build a larger one");
     assert!(!folder.path("h").exists());
     for (options, text) in [
-        ("--family scalable --growth 40000", "a growth by 40000 was asked for; it must be 1 to 32768"),
+        (
+            "--family scalable --growth 40000",
+            "growth must be 0 to 32768, not 40000; 0 does not grow (--growth)",
+        ),
         ("--family scalable --growth two", "\"two\" is not a growth"),
-        ("--family scalable --tightening 1", "a tightening by 1 was asked for; it must be at least 0.01"),
-        ("--growth 2", "this family does not grow by layers; scalable does"),
+        ("--family scalable --tightening 1", "tightening must be 0.01 to 0.99, not 1 (--tightening)"),
+        ("--growth 2", "bloom takes no growth; scalable does; leave --growth out"),
     ] {
         folder.mayhap(&format!("build -o h {options}")).input(&keys).run().ends(2).says(text);
     }

@@ -252,7 +252,7 @@ fn a_window_takes_keys_and_streams_like_all_of_dedup() {
     text.says("mayhap: read 3, printed 2, dropped 1; expected number of wrongly dropped records ")
         .says("; fill ");
     for (options, text) in [
-        ("--window 0", "the least is 1"),
+        ("--window 0", "capacity must be 1 to 281474976710656, not 0"),
         ("--window many", "\"many\" is not a number"),
         ("--window 10 -p 5", "did you mean 5% (0.05)?"),
         ("--window 10 -p 1e-20", "at least 2^-64"),

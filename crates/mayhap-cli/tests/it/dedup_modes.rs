@@ -189,7 +189,7 @@ fn numbers_without_sense_are_refused() {
         ("--memory many", "--memory"),
         ("--memory 64MiB --max-fpr 0", "--max-fpr"),
         ("--memory 64MiB --max-fpr 7", "--max-fpr"),
-        ("--window 0", "the least is 1"),
+        ("--window 0", "capacity must be 1 to 281474976710656, not 0"),
     ] {
         folder.mayhap(&format!("dedup {options}")).input("a\n").run().ends(2).prints("").says(text);
     }

@@ -157,7 +157,7 @@ fn nonsense_is_refused() {
         ("--data normal", "no data is called \"normal\"; there are uniform, gaussian"),
         ("--data gaussian:-3", "not negative"),
         ("--data uuid:3", "takes no number"),
-        ("-n 0", "a capacity of 0 keys"),
+        ("-n 0", "capacity must be 1 to"),
         ("-n 1G", "the limit is 100000000"),
         ("-p 5", "did you mean 5% (0.05)?"),
         ("--repeat 0", "0 is not in 1..=1000"),

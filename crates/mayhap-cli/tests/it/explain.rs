@@ -392,8 +392,8 @@ fn nonsense_is_refused() {
             "a --bits 4097",
             "--bits 4097 is more than a picture can show; the limit is 4096, and mayhap info --heatmap",
         ),
-        ("a --bits 0", "0 bits were asked for; the least is 1"),
-        ("a --probes 65", "65 probes were asked for; it must be 1 to 64"),
+        ("a --bits 0", "bits must be 1 to 281474976710656, not 0"),
+        ("a --probes 65", "probes must be 1 to 64, not 65"),
         ("a --family fuse", &format!("the family fuse cannot be drawn; those that can are {can}")),
         (
             "a --family blom",
@@ -415,7 +415,7 @@ fn nonsense_is_refused() {
         ("--family spatial --label a", "is not the name of an area and a key, such as work=kitchen"),
         ("a --family spatial --label x=b", "cannot be used with"),
         ("a --counter-bits 4", "--counter-bits is for --family counting"),
-        ("a --family counting --counter-bits 1", "1 bits"),
+        ("a --family counting --counter-bits 1", "counter bits must be 2 to 16, not 1"),
     ];
     let folder = Folder::new();
     for (arguments, text) in cases {

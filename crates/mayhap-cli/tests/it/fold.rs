@@ -50,11 +50,10 @@ fn foldable_costs_at_most_one_percent_and_changes_no_answer() {
     folder.mayhap("build --foldable -o stream").input(lines("key-", 10_000)).run().ends(0);
     folder.mayhap("build --foldable -n 10000 -o given keys").run().ends(0);
     assert!(folder.read("stream") == folder.read("given"));
-    for (options, name) in [("--family exact", "the family exact"), ("--exact --as u64", "an exact set")] {
+    for (options, name) in [("--family exact", "exact"), ("--exact --as u64", "bitmap")] {
         folder.mayhap(&format!("build --foldable {options} -o refused keys")).run().ends(2).says_only(
             &format!(
-                "mayhap: {name} cannot fold; build the filter with --family {}",
-                families(|family| family.can.folds, " or "),
+                "mayhap: {name} does not fold; bloom does; leave --foldable out or choose another --family"
             ),
         );
     }

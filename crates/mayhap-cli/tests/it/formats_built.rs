@@ -311,19 +311,10 @@ fn what_a_rule_does_not_have_is_refused() {
         }
     }
     for (options, said) in [
-        (
-            "--to guava --seed 1",
-            "the seed 1 was asked for, and filters of this format have none; leave it out",
-        ),
-        (
-            "--to spark --peer-version 4.0 --seed 1",
-            "the seed 1 was asked for, and filters of this format have none",
-        ),
-        (
-            "--to spark --seed 0x100000000",
-            "the seed 4294967296 was asked for, and the largest of this format is 4294967295",
-        ),
-        ("--to guava --growth 2", "of other programs' filters those of redisbloom"),
+        ("--to guava --seed 1", "guava takes no seed; leave it out (--seed)"),
+        ("--to spark --peer-version 4.0 --seed 1", "spark takes no seed; leave it out"),
+        ("--to spark --seed 0x100000000", "seed must be 0 to 4294967295, not 4294967296 (--seed)"),
+        ("--to guava --growth 2", "guava takes no growth; leave it out (--growth)"),
         (
             "--to go --peer-version 3.3",
             "--peer-version: filters of the format go are the same in all versions",
@@ -334,7 +325,7 @@ fn what_a_rule_does_not_have_is_refused() {
             "-p 0.01: filters of the format redisbloom-cuckoo have a rate of 1.56%, whatever is requested; \
              leave it out",
         ),
-        ("--to guava -n 0", "a capacity of 0 keys was asked for; the least is 1"),
+        ("--to guava -n 0", "capacity must be 1 to 281474976710656, not 0"),
         ("--to guava --as i64", "keys: line 1: \"a\" is not a whole number"),
         ("--to guava --peer-version new", "\"new\" is not the version of a program, such as 4.0 or 33.4.8"),
         ("--peer-version 4.0", "--hash and --peer-version are for --format and --to"),

@@ -104,7 +104,7 @@ fn labels_that_cannot_be_are_refused_before_anything_is_written() {
         .mayhap("build -o g --family bloom --label a=quiet")
         .run()
         .ends(2)
-        .says(&format!("the family bloom has no labels; use --family {none}, or leave it out"));
+        .says("bloom takes no areas; spatial does; leave --label out or choose another --family");
     folder.mayhap("build -o g").arg("--label").arg("a\tb=quiet").run().ends(2).says("a control character");
     folder.mayhap("label g").run().ends(2).says("g: ");
     folder.mayhap("build -o h").input("a\n").run().ends(0);

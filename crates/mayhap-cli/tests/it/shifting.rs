@@ -68,7 +68,7 @@ fn the_input_of_a_filter_of_counts_is_counted_first() {
         .ends(0);
     folder.mayhap("count f --key c --key b").run().ends(0).prints("c\t9\nb\t2\n");
     for (count, text) in
-        [("58", "counts up to 58 were asked for; it must be 1 to 57"), ("x", "is not a largest count")]
+        [("58", "largest count must be 1 to 57, not 58 (--max-count)"), ("x", "is not a largest count")]
     {
         let built = folder.mayhap(&format!("build -o f --family shifting-multiplicity --max-count {count}"));
         built.input("a\n").run().ends(2).says(text);
@@ -78,7 +78,7 @@ fn the_input_of_a_filter_of_counts_is_counted_first() {
         .input("a\n")
         .run()
         .ends(2)
-        .says("this family has no such limit to choose");
+        .says("bloom takes no largest count; shifting-multiplicity does");
     // Nothing is a set too.
     folder.mayhap("build -o f --family shifting-multiplicity").input("").run().ends(0);
     folder.mayhap("count f --key a").run().ends(0).prints("a\t0\n");

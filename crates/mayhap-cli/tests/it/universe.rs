@@ -48,11 +48,14 @@ fn what_makes_no_universe_is_refused() {
         assert!(!folder.path("f").exists(), "{arguments}");
     };
     refused("build --family universe -o f keys", "name a file of those with --universe");
-    refused("build --family bloom --universe others -o f keys", "leave --family out");
+    refused(
+        "build --family bloom --universe others -o f keys",
+        "bloom takes no other keys; universe does; leave --universe out",
+    );
     refused("build --universe - -o f", "cannot both be standard input");
     refused("build --universe f -o f keys", "");
     refused("build --universe none -o f keys", "none");
-    refused("build --universe others -p 1e-15 -o f keys", "reaches down to");
+    refused("build --universe others -p 1e-15 -o f keys", "in this family, not 1e-15");
     refused("build --universe others --static -o f keys", "cannot be used with");
     refused("add others keys", "others");
     folder.mayhap("build --universe others -o f keys").run().ends(0);

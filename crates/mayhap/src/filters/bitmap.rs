@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use crate::bits::{Bitmap, OutOfMemory, words_for};
 use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
-use crate::family::{Cost, Family, Guarantee, Make};
+use crate::family::{Cost, Family, Guarantee, Make, Profile};
 use crate::hash::Hashing;
 use crate::paths::Paths;
 use crate::probing::Probing;
@@ -20,6 +20,7 @@ pub(crate) static FAMILY: Family = Family {
     name: "bitmap",
     summary: "no errors: one bit for each possible integer",
     can: BitmapSet::CAN,
+    knobs: &[],
     probing: &[Probing::None],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "U" },
     make: Make::Empty(|spec| Ok(Box::new(BitmapSet::from_spec(spec)?))),
@@ -27,10 +28,11 @@ pub(crate) static FAMILY: Family = Family {
     plan,
     decode: |frame, hashing| Ok(Box::new(BitmapSet::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile { prefetches: false, ..Profile::USUAL },
 };
 
 fn plan(spec: &Spec) -> Result<Plan, SpecError> {
-    let bits = spec.keys(1)?;
+    let bits = FAMILY.check(spec)?.keys(1)?;
     Ok(Plan { capacity: bits, fpr_asked: 0.0, fpr: 0.0, bits, probes: None })
 }
 

@@ -1,7 +1,6 @@
 //! Blocked Bloom filter: one cache line per key.
 
 use alloc::boxed::Box;
-#[cfg(feature = "std")]
 use alloc::vec::Vec;
 use core::convert::Infallible;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -13,8 +12,8 @@ use crate::batch::{copy, in_parallel};
 #[cfg(feature = "std")]
 use crate::bits::Parts;
 use crate::bits::{AtomicWords, Words};
-use crate::error::{DecodeError, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{AnyFilter, Cost, Details, Family, Make};
+use crate::error::{DecodeError, Knob, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{AnyFilter, Cost, Details, Family, Make, Profile, Space};
 #[cfg(feature = "std")]
 use crate::hash::Here;
 use crate::hash::{Digest, Hashing, Key};
@@ -26,7 +25,7 @@ use crate::probing::{Probing, reduce};
 use crate::rates::Rate;
 use crate::raw::simd::{self, Part, Single};
 use crate::shell::{self, Empty, Inserts, Intersects, Kernel, Merges, Shell, filter};
-use crate::spec::{BLOCK_SHAPES, BlockedSize, Layout, MAX_BITS, Plan, Spec, blocked_rate};
+use crate::spec::{Layout, MAX_BITS, Plan, Size, Spec};
 use crate::traits::{Insertion, SharedInsert};
 use crate::wire::{Fields, Frame, Writer};
 
@@ -36,6 +35,7 @@ pub(crate) static FAMILY: Family = Family {
     name: "blocked",
     summary: "the fastest: one cache line per key",
     can: Blocked::CAN,
+    knobs: &[Knob::Fpr.between(LEAST_FPR, 1.0), Knob::Probes.within(4, 20), Knob::Layout.any()],
     probing: &[Probing::Line, Probing::Split],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "1.5 n log2(1/p) and up" },
     make: Make::Empty(|spec| Ok(Box::new(Blocked::from_spec(spec)?))),
@@ -43,7 +43,130 @@ pub(crate) static FAMILY: Family = Family {
     plan: |spec| Ok(spec.blocked()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Blocked::decode(frame, hashing)?)),
     in_place: true,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| 1.5 * bits, less: 0.04, more: 9.2 }),
+        has_kernels: true,
+        ..Profile::USUAL
+    },
 };
+
+/// The numbers of a blocked filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct BlockedSize {
+    /// The number of keys it is made for.
+    pub capacity: u64,
+    /// Its blocks.
+    pub blocks: u64,
+    /// What a key does in its block.
+    pub shape: BlockShape,
+    /// The requested rate, or `fpr` if none was requested.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at capacity.
+    pub fpr: f64,
+}
+
+impl BlockedSize {
+    /// Blocks of a cache line are `compact`, of half a line `fastest`.
+    pub(crate) const fn layout(&self) -> Layout {
+        match self.shape {
+            BlockShape::Line { .. } => Layout::Compact,
+            BlockShape::Split => Layout::Fastest,
+        }
+    }
+}
+
+impl Size for BlockedSize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, blocks, shape, fpr_asked, fpr } = *self;
+        let bits = blocks.saturating_mul(shape.bits());
+        Plan { capacity, fpr_asked, fpr, bits, probes: Some(shape.probes()) }
+    }
+}
+
+/// All shapes of blocks that filters have.
+pub(crate) const BLOCK_SHAPES: [BlockShape; 6] = [
+    BlockShape::Line { full: 0, half: true },
+    BlockShape::Line { full: 1, half: false },
+    BlockShape::Line { full: 1, half: true },
+    BlockShape::Line { full: 2, half: false },
+    BlockShape::Line { full: 2, half: true },
+    BlockShape::Split,
+];
+
+/// The probes of these shapes are a multiple of this.
+const PROBES_STEP: u32 = 4;
+
+/// The lowest rate that can be requested.
+const LEAST_FPR: f64 = 1e-9;
+
+/// The lines that need the fewest bits for a rate. The bounds are where [`math::blocked_blocks`] of two
+/// neighbours meet, at ten million keys.
+fn smallest_shape(fpr: f64) -> BlockShape {
+    let (full, half) = match fpr {
+        p if p >= 0.019 => (0, true),
+        p if p >= 6.7e-4 => (1, false),
+        p if p >= 1.1e-5 => (1, true),
+        p if p >= 1.3e-7 => (2, false),
+        _ => (2, true),
+    };
+    BlockShape::Line { full, half }
+}
+
+/// The rate of a blocked filter at capacity.
+fn rate_at_capacity(shape: BlockShape, capacity: u64, blocks: u64) -> f64 {
+    let loads = math::block_loads(capacity as f64 / blocks as f64);
+    math::blocked_fpr(&math::block_rates(shape, loads), blocks, capacity as f64)
+}
+
+impl Spec {
+    /// Solves for what is not requested, for a blocked filter: by the mixture over the loads of its blocks, and
+    /// not by the classic formula.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn blocked(&self) -> Result<BlockedSize, SpecError> {
+        let asked = FAMILY.check(self)?;
+        let is_split = asked.layout.unwrap_or_default() == Layout::Fastest;
+        let mut shapes: Vec<BlockShape> =
+            BLOCK_SHAPES.into_iter().filter(|shape| (*shape == BlockShape::Split) == is_split).collect();
+        if let Some(probes) = asked.probes {
+            shapes.retain(|shape| shape.probes() == probes);
+            if shapes.is_empty() && is_split {
+                Knob::Probes.within(8, 8).check(probes.into())?;
+            } else if shapes.is_empty() {
+                return Err(SpecError::Step {
+                    knob: Knob::Probes,
+                    asked: probes.into(),
+                    step: PROBES_STEP.into(),
+                });
+            }
+        }
+        let size = |shape: BlockShape, capacity: u64, blocks: u64| {
+            let fpr = rate_at_capacity(shape, capacity, blocks);
+            BlockedSize { capacity, blocks, shape, fpr_asked: asked.fpr.unwrap_or(fpr), fpr }
+        };
+        // Of several shapes the one with the best result is taken.
+        asked.solved(
+            |n, p| {
+                let shape =
+                    shapes.iter().copied().find(|&shape| shapes.len() == 1 || shape == smallest_shape(p))?;
+                Some(size(shape, n, math::blocked_blocks(shape, n, p)))
+            },
+            |n, bits, p| {
+                let sizes = shapes.iter().map(|&shape| size(shape, n, (bits / shape.bits()).max(1)));
+                let best = sizes.min_by(|one, other| one.fpr.total_cmp(&other.fpr));
+                best.filter(|size| p.is_none_or(|p| size.fpr <= p))
+            },
+            |bits, p| {
+                let blocks = |shape: BlockShape| (bits / shape.bits()).max(1);
+                let capacity = |shape| math::blocked_capacity(shape, blocks(shape), p);
+                let best = shapes.iter().copied().max_by_key(|&shape| capacity(shape))?;
+                Some(size(best, capacity(best), blocks(best))).filter(|size| size.capacity > 0)
+            },
+        )
+    }
+}
 
 /// Many threads fill parts of one filter, or atomic words where there are no locks.
 fn shared(spec: &Spec) -> Result<Box<dyn SharedInsert>, SpecError> {
@@ -248,7 +371,7 @@ impl Kernel for Blocks {
         }
         let words = shell::take_words(frame, blocks * shape.bits() / 8)?;
         let ones = shell::occupied(frame, "set bits", blocks * shape.bits(), || words.count_ones())?;
-        let fpr = blocked_rate((shape, capacity, blocks));
+        let fpr = rate_at_capacity(shape, capacity, blocks);
         let size = BlockedSize { capacity, blocks, shape, fpr_asked, fpr };
         let stored = frame.header.intersection;
         let intersection = Intersection::read(stored, ones.unwrap_or_else(|| words.count_ones()));

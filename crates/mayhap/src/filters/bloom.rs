@@ -13,13 +13,13 @@ use crate::bits::Parts;
 use crate::bits::{
     AtomicWords, OutOfMemory, OutOfRange, Scatter, Words, region_words, resized, set_in_region, words_for,
 };
-use crate::error::{DecodeError, FoldError, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{AnyFilter, Cost, Family, Make};
+use crate::error::{DecodeError, FoldError, Knob, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{AnyFilter, Cost, Family, Make, Profile, Space};
 #[cfg(feature = "std")]
 use crate::hash::Here;
 use crate::hash::{Digest, Hashing, Key};
 use crate::intersection::Intersection;
-use crate::math;
+use crate::math::{self, MAX_PROBES, ProbesRule, first_false};
 #[cfg(feature = "std")]
 use crate::narrow::low_u32;
 use crate::narrow::{index, whole};
@@ -29,7 +29,9 @@ use crate::rates::{self, Rate};
 use crate::raw::simd::prefetch;
 use crate::raw::simd::probes::{self, Single};
 use crate::shell::{self, Empty, Inserts, Intersects, Kernel, Merges, Shell, filter};
-use crate::spec::{BloomSize, DEFAULT_FPR, MAX_BITS, MIN_FPR, Plan, Spec};
+use crate::spec::{
+    DEFAULT_FPR, MAX_BITS, MIN_FPR, Plan, Request, Size, Spec, at_least_one, half_full, within_limit,
+};
 use crate::traits::{Fold, Insertion, SharedInsert};
 use crate::wire::{Fields, Frame, Writer};
 
@@ -39,6 +41,7 @@ pub(crate) static FAMILY: Family = Family {
     name: "bloom",
     summary: "the classic: smallest that inserts and merges",
     can: Bloom::CAN,
+    knobs: &[Knob::Probes.any(), Knob::Foldable.any()],
     probing: &[Probing::Scaled],
     cost: Cost { query: "O(k)", insert: "O(k)", space: "1.44 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Bloom::from_spec(spec)?))),
@@ -46,7 +49,109 @@ pub(crate) static FAMILY: Family = Family {
     plan: |spec| Ok(spec.bloom()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Bloom::decode(frame, hashing)?)),
     in_place: true,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| core::f64::consts::LOG2_E * bits, less: 0.01, more: 0.01 }),
+        has_kernels: true,
+        ..Profile::USUAL
+    },
 };
+
+/// The numbers of a Bloom filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct BloomSize {
+    /// The number of keys it is made for.
+    pub capacity: u64,
+    /// Its bits.
+    pub bits: u64,
+    /// Positions per key.
+    pub probes: u32,
+    /// The requested rate, or `fpr` if none was requested.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at capacity.
+    pub fpr: f64,
+}
+
+impl Size for BloomSize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, bits, probes, fpr_asked, fpr } = *self;
+        Plan { capacity, fpr_asked, fpr, bits, probes: Some(probes) }
+    }
+}
+
+impl Spec {
+    /// Solves for what is not requested, by the formulas of the classic Bloom filter.
+    ///
+    /// Two or three of the four numbers are enough, if one of capacity and bits is among them. Without a rate the filter is
+    /// half full at capacity; without probes their best number is taken.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn bloom(&self) -> Result<BloomSize, SpecError> {
+        FAMILY.check(self)?.bloom()
+    }
+}
+
+impl Request {
+    fn bloom(&self) -> Result<BloomSize, SpecError> {
+        let rule = ProbesRule::Nearest;
+        let (capacity, bits, probes) = match (self.capacity, self.bits, self.fpr, self.probes) {
+            (Some(n), None, Some(p), None) => (n, math::bloom_bits(n, p), math::bloom_probes(p, rule)),
+            (Some(n), None, Some(p), Some(k)) => (n, math::bloom_bits_for_probes(n, p, k), k),
+            (Some(n), Some(m), None, None) => (n, m, math::best_probes(m, n)),
+            (Some(n), Some(m), None, Some(k)) => (n, m, k),
+            (Some(n), Some(m), Some(p), None) => {
+                let needed = || {
+                    let best = math::best_probes(m, n);
+                    (best.saturating_sub(1).max(1)..=MAX_PROBES)
+                        .map(|k| math::bloom_bits_for_probes(n, p, k))
+                        .min()
+                        .unwrap_or(u64::MAX)
+                };
+                let probes = math::least_probes(m, n, p)
+                    .ok_or_else(|| SpecError::Unreachable { bits: m, needed: needed() })?;
+                (n, m, probes)
+            }
+            (None, Some(m), Some(p), None) => (
+                at_least_one(math::bloom_capacity(m, p), m, || math::bloom_bits(1, p))?,
+                m,
+                math::bloom_probes(p, rule),
+            ),
+            (None, Some(m), Some(p), Some(k)) => {
+                let capacity = math::bloom_capacity_for_probes(m, p, k);
+                (at_least_one(capacity, m, || math::bloom_bits_for_probes(1, p, k))?, m, k)
+            }
+            // Half full: the rate is 2^-k.
+            (Some(n), None, None, Some(k)) => (n, math::bloom_bits_for_probes(n, half_full(k), k), k),
+            (None, Some(m), None, Some(k)) => {
+                (math::bloom_capacity_for_probes(m, half_full(k), k).max(1), m, k)
+            }
+            (Some(_), Some(_), Some(_), Some(_)) => return Err(SpecError::TooMuch),
+            (None, None, _, _) | (Some(_), None, None, None) | (None, Some(_), None, None) => {
+                return Err(SpecError::Incomplete);
+            }
+        };
+        let bits = within_limit(if self.foldable { math::foldable_bits(bits) } else { bits })?;
+        let fpr = math::bloom_fpr_of_any_size(bits, capacity, probes);
+        Ok(BloomSize { capacity, bits, probes, fpr_asked: self.fpr.unwrap_or(fpr), fpr })
+    }
+
+    /// A Bloom filter with cells in place of bits; `bits` tells how many bits a number of cells takes, and grows with it.
+    pub(super) fn cells(&self, bits: impl Fn(u64) -> u64) -> Result<BloomSize, SpecError> {
+        let most = |memory: u64| (first_false(1, memory + 1, |cells| bits(cells) <= memory) - 1).max(1);
+        let sized =
+            Self { bits: self.bits.map(most), ..*self }.bloom().map_err(|e| match (e, self.bits) {
+                (SpecError::Unreachable { needed, .. }, Some(memory)) => {
+                    SpecError::Unreachable { bits: memory, needed: bits(needed) }
+                }
+                (SpecError::TooLarge { bits: cells, limit }, _) => {
+                    SpecError::TooLarge { bits: bits(cells), limit }
+                }
+                (e, _) => e,
+            })?;
+        within_limit(bits(sized.bits)).map(|_| sized)
+    }
+}
 
 /// Many threads fill private copies while those are small, then regions of one filter; or atomic bits, where there
 /// are no locks.
@@ -340,7 +445,7 @@ impl Kernel for Bits {
             return Err(DecodeError::Value { field: "bits", found: bits });
         }
         let probes = fields.u32("probes")?;
-        if !(1..=math::MAX_PROBES).contains(&probes) {
+        if !(1..=MAX_PROBES).contains(&probes) {
             return Err(DecodeError::Value { field: "probes", found: probes.into() });
         }
         fields.zero_u32("padding of the parameters")?;

@@ -6,16 +6,16 @@ use core::convert::Infallible;
 
 use crate::batch::pipeline;
 use crate::bits::{Counters, CountersMut, CountersRef, Width, Words, words_for};
-use crate::error::{DecodeError, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, CounterReport, Details, Family, Guarantee, Make};
-use crate::filters::bloom::Bloom;
+use crate::error::{DecodeError, Knob, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{Cost, CounterReport, Details, Family, Guarantee, Make, Profile, Space};
+use crate::filters::bloom::{Bloom, BloomSize};
 use crate::hash::{Digest, Hashing};
 use crate::math;
 use crate::paths::Paths;
 use crate::probing::{Probing, positions, with_distinct};
 use crate::rates::{self, Rate};
 use crate::shell::{self, Counts, Empty, Inserts, Kernel, Merges, Removes, filter};
-use crate::spec::{CountingSize, MAX_BITS, MAX_CAPACITY, Plan, Spec};
+use crate::spec::{MAX_BITS, MAX_CAPACITY, Plan, Size, Spec};
 use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
@@ -25,6 +25,7 @@ pub(crate) static FAMILY: Family = Family {
     name: "counting",
     summary: "keys can be removed: a counter for each bit",
     can: Counting::CAN,
+    knobs: &[Knob::Probes.any(), Knob::CounterBits.within(2, 16)],
     probing: &[Probing::Scaled],
     cost: Cost { query: "O(k)", insert: "O(k)", space: "5.77 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Counting::from_spec(spec)?))),
@@ -33,7 +34,61 @@ pub(crate) static FAMILY: Family = Family {
     decode: |frame, hashing| Ok(Box::new(Counting::decode(frame, hashing)?)),
     // A remove that dies half-way and is made again would lower counters twice, under keys that are in.
     in_place: false,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| 5.771 * bits, less: 0.01, more: 0.01 }),
+        ..Profile::USUAL
+    },
 };
+
+/// The numbers of a counting filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct CountingSize {
+    /// The number of keys it is made for.
+    pub capacity: u64,
+    /// Its counters.
+    pub cells: u64,
+    /// Positions per key.
+    pub probes: u32,
+    /// Bits of each counter.
+    pub counter_bits: u32,
+    /// The requested rate, or `fpr` if none was requested.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at capacity.
+    pub fpr: f64,
+}
+
+impl Size for CountingSize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, cells, probes, counter_bits, fpr_asked, fpr } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: cells * u64::from(counter_bits), probes: Some(probes) }
+    }
+}
+
+/// Four bits hold all that a set puts into a counter: [`math::counter_overflow_bound`].
+const DEFAULT_COUNTER_BITS: u32 = 4;
+
+impl Spec {
+    /// Solves for what is not requested, for a counting filter: a Bloom filter with counters in place of bits.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(1_000_000, 0.01).counting()?;
+    /// assert_eq!((sized.cells, sized.probes, sized.counter_bits), (9_585_059, 7, 4));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn counting(&self) -> Result<CountingSize, SpecError> {
+        let asked = FAMILY.check(self)?;
+        let counter_bits = asked.counter_bits.unwrap_or(DEFAULT_COUNTER_BITS);
+        let BloomSize { capacity, bits: cells, probes, fpr_asked, fpr } =
+            asked.cells(|cells| cells.saturating_mul(counter_bits.into()))?;
+        Ok(CountingSize { capacity, cells, probes, counter_bits, fpr_asked, fpr })
+    }
+}
 
 /// Filters smaller than this stay in the second-level cache, where prefetching costs more than it
 /// brings.

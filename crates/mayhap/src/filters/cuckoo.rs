@@ -3,11 +3,12 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::hint::select_unpredictable;
+use core::ops::RangeInclusive;
 
 use crate::batch::{self, BATCH};
 use crate::bits::{Buckets, Lanes, SLOTS, Words, bucket_bits, words_for};
-use crate::error::{DecodeError, Full, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, Details, Family, Guarantee, Make, Slots};
+use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{Cost, Details, Family, Guarantee, Make, Profile, Slots, Space};
 use crate::hash::{Hashing, Key};
 use crate::math;
 use crate::narrow::{index, small_len};
@@ -15,7 +16,7 @@ use crate::paths::Paths;
 use crate::probing::{PHI, Probing, reduce};
 use crate::rates::Rate;
 use crate::shell::{self, Counts, Empty, Inserts, Kernel, Merges, Removes, Shell, filter};
-use crate::spec::{CuckooSize, Layout, MAX_BITS, Plan, Spec, cuckoo_widths};
+use crate::spec::{Layout, MAX_BITS, Plan, Size, Spec};
 use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
@@ -29,6 +30,7 @@ pub(crate) static FAMILY: Family = Family {
     name: "cuckoo",
     summary: "keys can be removed: 10.5 bits per key at 1%",
     can: Cuckoo::CAN,
+    knobs: &[Knob::Layout.any()],
     probing: &[Probing::Cuckoo],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "1.05 n (log2(1/p) + 3) and up" },
     make: Make::Empty(|spec| Ok(Box::new(Cuckoo::from_spec(spec)?))),
@@ -37,7 +39,96 @@ pub(crate) static FAMILY: Family = Family {
     decode: |frame, hashing| Ok(Box::new(Cuckoo::decode(frame, hashing)?)),
     // A fingerprint on its way from one bucket to the other is in neither while it is written.
     in_place: false,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| 1.0527 * (bits + 3.0), less: 0.07, more: 1.06 }),
+        is_ordered: true,
+        ..Profile::USUAL
+    },
 };
+
+/// The numbers of a cuckoo filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct CuckooSize {
+    /// The number of different keys it is made for.
+    pub capacity: u64,
+    /// Its buckets, of four slots each; an even number.
+    pub buckets: u64,
+    /// Bits per fingerprint.
+    pub width: u32,
+    /// Semi-sorted (`compact`) or not (`fastest`).
+    pub layout: Layout,
+    /// The requested rate, or `fpr` if none was requested.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at capacity.
+    pub fpr: f64,
+}
+
+impl CuckooSize {
+    /// Bits of all buckets together.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.buckets * bucket_bits(self.width, matches!(self.layout, Layout::Compact)) as u64
+    }
+}
+
+impl Size for CuckooSize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: None }
+    }
+}
+
+/// The lengths that fingerprints have: semi-sorting takes their upper 4 bits, and must leave one.
+const fn fingerprint_widths(layout: Layout) -> RangeInclusive<u32> {
+    match layout {
+        Layout::Fastest => 4..=32,
+        Layout::Compact => 5..=32,
+    }
+}
+
+impl Spec {
+    /// Solves for what is not requested, for a cuckoo filter: its fingerprints are as long as the rate needs, and its
+    /// buckets as many as the keys need. In the layout `compact` buckets are semi-sorted.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn cuckoo(&self) -> Result<CuckooSize, SpecError> {
+        let asked = FAMILY.check(self)?;
+        let layout = asked.layout.unwrap_or(Layout::Fastest);
+        let size = |capacity: u64, buckets: u64, width: u32| {
+            let fpr = math::cuckoo_fpr(width, capacity as f64 / (buckets * u64::from(SLOTS)) as f64);
+            CuckooSize { capacity, buckets, width, layout, fpr_asked: asked.fpr.unwrap_or(fpr), fpr }
+        };
+        // The first half of the digest tells bucket and fingerprint, so that both together have 64 bits. Shorter fingerprints
+        // than the least leave some keys without a slot.
+        let works = |size: &CuckooSize| {
+            size.capacity > 0
+                && size.buckets <= 1 << (64 - size.width)
+                && size.width >= math::cuckoo_least_width(size.capacity, size.buckets)
+        };
+        let for_keys = |n: u64| {
+            let buckets = math::cuckoo_buckets(n);
+            fingerprint_widths(layout).map(move |width| size(n, buckets, width)).filter(works)
+        };
+        let for_bits = |bits: u64| {
+            let of = move |width: u32| {
+                let buckets = bits / u64::from(bucket_bits(width, layout == Layout::Compact));
+                let buckets = buckets - buckets % 2;
+                size(math::cuckoo_capacity(buckets), buckets, width)
+            };
+            fingerprint_widths(layout).map(of).filter(works)
+        };
+        asked.solved(
+            |n, p| for_keys(n).find(|size| size.fpr <= p),
+            |n, bits, p| {
+                let widest = for_keys(n).filter(|size| size.bits() <= bits).last();
+                widest.filter(|size| p.is_none_or(|p| size.fpr <= p))
+            },
+            |bits, p| for_bits(bits).find(|size| size.fpr <= p),
+        )
+    }
+}
 
 /// The most copies of one key: all slots of both its buckets.
 pub(crate) const MOST_COPIES: u64 = 2 * SLOTS as u64;
@@ -407,7 +498,7 @@ impl Kernel for Fingerprints {
         let fpr_asked = fields.rate("asked rate")?;
         let evictions = fields.u64("evictions")?;
         fields.end("parameters", header.params.len())?;
-        let known = |layout: &Layout| cuckoo_widths(*layout).contains(&width);
+        let known = |layout: &Layout| fingerprint_widths(*layout).contains(&width);
         let mut layouts = Layout::ALL.into_iter().filter(known).peekable();
         if layouts.peek().is_none() {
             return Err(DecodeError::Value { field: "bits of a fingerprint", found: width.into() });
@@ -591,17 +682,16 @@ impl Cuckoo {
     /// `compact` of 5 to 32. Its capacity is the number of keys that usually fit into the slots.
     ///
     /// # Errors
-    /// [`SpecError::Bits`] for no or too many slots, [`SpecError::Fingerprint`] for other lengths.
+    /// [`SpecError::Range`] for other lengths or no slots, [`SpecError::TooLarge`] for too many slots.
     pub fn with_slots(slots: u64, fingerprint_bits: u32, layout: Layout) -> Result<Self, SpecError> {
-        if !cuckoo_widths(layout).contains(&fingerprint_bits) {
-            return Err(SpecError::Fingerprint { asked: fingerprint_bits });
-        }
+        let widths = fingerprint_widths(layout);
+        Knob::FingerprintBits.within(*widths.start(), *widths.end()).check(fingerprint_bits.into())?;
         let most = (MAX_BITS / u64::from(SLOTS * fingerprint_bits)).min(1 << (64 - fingerprint_bits));
         let buckets = 2 * slots.div_ceil(2 * u64::from(SLOTS));
         if !(2..=most).contains(&buckets) {
             let asked =
                 buckets.saturating_mul(bucket_bits(fingerprint_bits, layout == Layout::Compact).into());
-            return Err(SpecError::Bits { asked, limit: MAX_BITS });
+            return Err(SpecError::TooLarge { bits: asked, limit: MAX_BITS });
         }
         let capacity = math::cuckoo_capacity(buckets);
         let fpr = rate(fingerprint_bits, buckets, capacity);

@@ -2,12 +2,13 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 
 use crate::batch::{BATCH, pipeline};
 use crate::bits::{BucketsMut, BucketsRef, CountedBuckets, words_for};
-use crate::cell_lanes::{CellShape, FourPlaces};
-use crate::error::{DecodeError, Full, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, CounterReport, Details, Family, Guarantee, Make, Slots};
+use crate::cell_lanes::{CellShape, FourPlaces, MAX_WIDTH};
+use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{Cost, CounterReport, Details, Family, Guarantee, Make, Profile, Slots, Space};
 use crate::hash::{Digest, Hashing};
 use crate::math;
 use crate::narrow::{index, small_len};
@@ -15,7 +16,7 @@ use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
 use crate::rates::Rate;
 use crate::shell::{self, Counts, Empty, Inserts, Kernel, Merges, Removes, filter};
-use crate::spec::{DLEFT_COUNTER_BITS, DLEFT_REMAINDER_BITS, DleftSize, MAX_BITS, Plan, Spec};
+use crate::spec::{MAX_BITS, Plan, Size, Spec};
 use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
@@ -25,6 +26,10 @@ pub(crate) static FAMILY: Family = Family {
     name: "dleft",
     summary: "keys can be removed: half the size of counting",
     can: Dleft::CAN,
+    knobs: &[
+        Knob::Fpr.between(DLEFT_MIN_FPR, 1.0),
+        Knob::CounterBits.within(*COUNTER_BITS.start(), *COUNTER_BITS.end()),
+    ],
     probing: &[Probing::Dleft],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "1.33 n (log2(1/p) + 6.6) and up" },
     make: Make::Empty(|spec| Ok(Box::new(Dleft::from_spec(spec)?))),
@@ -33,7 +38,112 @@ pub(crate) static FAMILY: Family = Family {
     decode: |frame, hashing| Ok(Box::new(Dleft::decode(frame, hashing)?)),
     // An insert may fail, and a remove that is made twice lowers a counter twice.
     in_place: false,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| 1.333 * (bits + 6.6), less: 0.0, more: 1.34 }),
+        is_ordered: true,
+        has_kernels: true,
+        ..Profile::USUAL
+    },
 };
+
+/// The numbers of a d-left filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct DleftSize {
+    /// The number of keys it is made for.
+    pub capacity: u64,
+    /// The buckets of each of its four subtables, of eight cells each.
+    pub buckets: u64,
+    /// Bits of the remainder in each cell.
+    pub remainder_bits: u32,
+    /// Bits of the counter in each cell.
+    pub counter_bits: u32,
+    /// The requested rate, or `fpr` if none was requested.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at capacity.
+    pub fpr: f64,
+}
+
+impl DleftSize {
+    /// All cells of all subtables.
+    #[must_use]
+    pub const fn cells(&self) -> u64 {
+        self.buckets.saturating_mul(SUBTABLES as u64 * SLOTS as u64)
+    }
+
+    /// The bits of all cells together.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.cells().saturating_mul((self.remainder_bits + self.counter_bits) as u64)
+    }
+}
+
+impl Size for DleftSize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: Some(small_len(SUBTABLES)) }
+    }
+}
+
+/// Bits of a counter.
+const COUNTER_BITS: RangeInclusive<u32> = 2..=8;
+
+/// Two bits count the different keys that share a fingerprint: more than two hardly ever do.
+const DEFAULT_COUNTER_BITS: u32 = 2;
+
+/// Bits of a remainder, which lies in one lane with the widest counter.
+const REMAINDER_BITS: RangeInclusive<u32> = 2..=MAX_WIDTH - *COUNTER_BITS.end();
+
+/// The lowest rate that a full d-left filter reaches, with the longest remainders.
+pub const DLEFT_MIN_FPR: f64 = math::DLEFT_KEYS as f64 / (1u64 << *REMAINDER_BITS.end()) as f64;
+
+impl Spec {
+    /// Solves for what is not requested, for a d-left filter: the remainders and the number of buckets that take the
+    /// fewest bits.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(1_000_000, 0.01).dleft()?;
+    /// assert_eq!((sized.buckets, sized.remainder_bits, sized.counter_bits), (41_667, 12, 2));
+    /// assert!(sized.fpr < 0.006); // the next shorter remainder would take more buckets and more bits
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn dleft(&self) -> Result<DleftSize, SpecError> {
+        let asked = FAMILY.check(self)?;
+        let counter_bits = asked.counter_bits.unwrap_or(DEFAULT_COUNTER_BITS);
+        let size = |capacity: u64, buckets: u64, remainder_bits: u32| {
+            let fpr = math::dleft_fpr(buckets, remainder_bits, capacity as f64);
+            let fpr_asked = asked.fpr.unwrap_or(fpr);
+            DleftSize { capacity, buckets, remainder_bits, counter_bits, fpr_asked, fpr }
+        };
+        let fit = |memory: u64, bits: u32| memory / size(1, 1, bits).bits();
+        asked.solved(
+            |n, p| {
+                let sizes = REMAINDER_BITS.map(|bits| size(n, math::dleft_buckets(n, p, bits), bits));
+                sizes.min_by_key(DleftSize::bits)
+            },
+            // The lowest rate that the bits give, with room for all keys.
+            |n, memory, p| {
+                let sizes = REMAINDER_BITS.map(|bits| size(n, fit(memory, bits), bits));
+                sizes
+                    .filter(|size| size.buckets >= n.div_ceil(math::DLEFT_KEYS))
+                    .min_by(|one, other| one.fpr.total_cmp(&other.fpr))
+                    .filter(|size| p.is_none_or(|p| size.fpr <= p))
+            },
+            |memory, p| {
+                let of = |bits| {
+                    let buckets = fit(memory, bits);
+                    size(math::dleft_capacity(buckets, p, bits), buckets, bits)
+                };
+                REMAINDER_BITS.map(of).max_by_key(|size| size.capacity).filter(|size| size.capacity > 0)
+            },
+        )
+    }
+}
 
 /// Subtables: with four, six keys for eight cells leave no bucket too full.
 const SUBTABLES: usize = 4;
@@ -391,8 +501,8 @@ impl Kernel for Cells {
         let in_range = [
             ("subtables", subtables, small_len(SUBTABLES), small_len(SUBTABLES)),
             ("cells of a bucket", slots, SLOTS, SLOTS),
-            ("bits of a remainder", remainder_bits, DLEFT_REMAINDER_BITS.0, DLEFT_REMAINDER_BITS.1),
-            ("bits of a counter", counter_bits, DLEFT_COUNTER_BITS.0, DLEFT_COUNTER_BITS.1),
+            ("bits of a remainder", remainder_bits, *REMAINDER_BITS.start(), *REMAINDER_BITS.end()),
+            ("bits of a counter", counter_bits, *COUNTER_BITS.start(), *COUNTER_BITS.end()),
         ];
         for (field, found, least, most) in in_range {
             if !(least..=most).contains(&found) {

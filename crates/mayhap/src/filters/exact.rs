@@ -5,11 +5,9 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::hash::{BuildHasherDefault, Hasher};
 
-use hashbrown::HashSet;
-
 use crate::bits::{Bytes, OutOfMemory, Words};
 use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
-use crate::family::{Cost, Family, Guarantee, Make};
+use crate::family::{Cost, Family, Guarantee, Make, Profile, Space};
 use crate::hash::{Digest, Hashing};
 use crate::narrow::index;
 use crate::paths::Paths;
@@ -19,6 +17,7 @@ use crate::shell::{self, Empty, Inserts, Intersects, Kernel, Merges, Removes, Sh
 use crate::spec::{MAX_BITS, Plan, Spec};
 use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
+use hashbrown::HashSet;
 
 /// The family `exact`.
 pub(crate) static FAMILY: Family = Family {
@@ -26,6 +25,7 @@ pub(crate) static FAMILY: Family = Family {
     name: "exact",
     summary: "no errors: sorted 128-bit digests of all keys",
     can: Exact::CAN,
+    knobs: &[],
     probing: &[Probing::None],
     cost: Cost { query: "O(log n)", insert: "O(log n)", space: "128 n" },
     make: Make::Empty(|spec| Ok(Box::new(Exact::from_spec(spec)?))),
@@ -33,6 +33,12 @@ pub(crate) static FAMILY: Family = Family {
     plan,
     decode: |frame, hashing| Ok(Box::new(Exact::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile {
+        space: Some(Space { per_key: |_| 128.0, less: 0.0, more: 0.0 }),
+        is_held_as_written: false,
+        prefetches: false,
+        ..Profile::USUAL
+    },
 };
 
 const BITS_PER_KEY: u64 = 128;
@@ -41,10 +47,10 @@ const BITS_PER_KEY: u64 = 128;
 const COLLISION: f64 = 1.0 / (u128::MAX as f64);
 
 fn plan(spec: &Spec) -> Result<Plan, SpecError> {
-    let capacity = spec.keys(BITS_PER_KEY)?;
+    let capacity = FAMILY.check(spec)?.keys(BITS_PER_KEY)?;
     let bits = capacity * BITS_PER_KEY;
     if bits > MAX_BITS {
-        return Err(SpecError::Bits { asked: bits, limit: MAX_BITS });
+        return Err(SpecError::TooLarge { bits: bits, limit: MAX_BITS });
     }
     let fpr = capacity as f64 * COLLISION;
     Ok(Plan { capacity, fpr_asked: 0.0, fpr, bits, probes: None })

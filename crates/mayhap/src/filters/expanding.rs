@@ -2,22 +2,22 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 
 use crate::batch::{self, BATCH};
 use crate::bits::{Aim, BLOCK, Filler, Met, OVERHEAD, Runs, Spot, Words, is_first_part};
-use crate::error::{DecodeError, Full, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, Details, Doublings, Family, Guarantee, Make, Slots};
+use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{Cost, Details, Doublings, Family, Guarantee, Make, Profile, Slots, Space};
 use crate::hash::{Digest, Hashing, Here, Key};
 use crate::math;
-use crate::narrow::{index, low_u8, low_u64};
+use crate::narrow::{index, low_u8, low_u64, small};
 use crate::paths::Paths;
 use crate::probing::Probing;
 use crate::rates::Rate;
 use crate::raw::simd::{Ranks, Work, with_ranks};
 use crate::shell::{self, Empty, Inserts, Kernel, Merges, Removes, Shell, filter};
 use crate::spec::{
-    EXPANDING_CAPACITY, EXPANDING_DOUBLINGS, EXPANDING_MOST_DOUBLINGS, EXPANDING_WIDTHS, ExpandingSize,
-    MAX_BITS, Plan, Spec,
+    DEFAULT_DOUBLINGS, MAX_BITS, MOST_DOUBLINGS, Plan, STARTING_CAPACITY, Size, Spec, within_limit,
 };
 use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
@@ -28,6 +28,7 @@ pub(crate) static FAMILY: Family = Family {
     name: "expanding",
     summary: "grows, and keys can be removed; lookups stay fast",
     can: Expanding::CAN,
+    knobs: &[Knob::Doublings.within(0, MOST_DOUBLINGS)],
     probing: &[Probing::Expanding],
     cost: Cost {
         query: "O(1)",
@@ -41,7 +42,101 @@ pub(crate) static FAMILY: Family = Family {
     // A fingerprint that others make room for is in two slots or in none while it is written, and a doubling needs other
     // words.
     in_place: false,
+    profile: Profile {
+        space: Some(Space {
+            per_key: |bits| 1.1112 * (bits + libm::log2(22.0) + 3.5),
+            less: 0.68,
+            more: 0.44,
+        }),
+        keeps_copies: true,
+        has_kernels: true,
+        ..Profile::USUAL
+    },
 };
+
+/// The numbers of an expanding filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ExpandingSize {
+    /// The number of keys that it takes before it doubles.
+    pub capacity: u64,
+    /// Its slots, a multiple of 64.
+    pub slots: u64,
+    /// Bits of a new key's fingerprint.
+    pub fingerprint_bits: u32,
+    /// The doublings through which the rate is kept.
+    pub doublings: u32,
+    /// The requested rate, or `fpr` if none was requested.
+    pub fpr_asked: f64,
+    /// The rate after all those doublings, when it is full again.
+    pub fpr: f64,
+}
+
+impl ExpandingSize {
+    /// The bits of all slots, with what lies beside them.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.slots.saturating_mul((self.fingerprint_bits + 1 + OVERHEAD) as u64)
+    }
+}
+
+impl Size for ExpandingSize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: None }
+    }
+}
+
+/// The lengths of fingerprints. Of `f` bits, the keys of each doubling that is `f` back or more take 1 of `2^(f + 1)` slots for
+/// good, however large the filter is by then. With 4 bits half of all slots are taken like that after 20 doublings; with fewer
+/// it would soon double without getting room.
+const FINGERPRINT_BITS: RangeInclusive<u32> = 4..=50;
+
+impl Spec {
+    /// Solves for what is not requested, for an expanding filter: its fingerprints are as long as the rate and the planned
+    /// doublings need, and its slots as many as it starts with.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(1024, 0.01).expanding()?;
+    /// assert_eq!((sized.slots, sized.fingerprint_bits, sized.doublings), (1152, 10, 20));
+    /// assert!(sized.fpr <= 0.01); // just before the 21st doubling
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn expanding(&self) -> Result<ExpandingSize, SpecError> {
+        let asked = FAMILY.check(self)?;
+        let doublings = asked.doublings.unwrap_or(DEFAULT_DOUBLINGS);
+        let size = |slots: u64, fingerprint_bits: u32| {
+            let fpr = math::expanding_fpr(fingerprint_bits, doublings, math::EXPANDING_LOAD);
+            let (capacity, fpr_asked) = (math::expanding_capacity(slots), asked.fpr.unwrap_or(fpr));
+            ExpandingSize { capacity, slots, fingerprint_bits, doublings, fpr_asked, fpr }
+        };
+        let width = |p: f64| {
+            let width = math::expanding_fingerprint(p, doublings).max(*FINGERPRINT_BITS.start());
+            FINGERPRINT_BITS.contains(&width).then_some(width)
+        };
+        asked.solved(
+            |n, p| Some(size(math::expanding_slots(n), width(p)?)),
+            // The longest fingerprints that fit.
+            |n, bits, p| {
+                let slots = math::expanding_slots(n);
+                let least = p.map_or(Some(*FINGERPRINT_BITS.start()), width)?;
+                let fit = (bits / slots).checked_sub((1 + OVERHEAD).into())?;
+                let fit = small(fit.min((*FINGERPRINT_BITS.end()).into()));
+                (fit >= least).then(|| size(slots, fit))
+            },
+            |bits, p| {
+                let width = width(p)?;
+                let blocks = bits / size(BLOCK as u64, width).bits();
+                (blocks > 0).then(|| size(blocks * BLOCK as u64, width))
+            },
+        )
+    }
+}
 
 /// This many equal fingerprints under one quotient stay for good, and more are not kept. So a run stays short however often
 /// a key is inserted, and no removal can take what an insert left out.
@@ -61,7 +156,7 @@ const GATHER_FROM_BYTES: usize = 4 << 20;
 const REGION_SHIFT: u32 = 14;
 
 /// The number of ages that a fingerprint of so many bits may have: one for each bit that it can give, and none.
-const AGES: usize = *EXPANDING_WIDTHS.end() as usize + 1;
+const AGES: usize = *FINGERPRINT_BITS.end() as usize + 1;
 
 /// From a digest to a quotient and a fingerprint: arithmetic without memory.
 ///
@@ -642,7 +737,7 @@ impl Kernel for Fingerprints {
         fields.zero_u32("padding of the parameters")?;
         let fpr_asked = fields.rate("asked rate")?;
         let copies = fields.u64("copies")?;
-        if !EXPANDING_WIDTHS.contains(&width) {
+        if !FINGERPRINT_BITS.contains(&width) {
             return Err(DecodeError::Value { field: "bits of a fingerprint", found: width.into() });
         }
         let mut ages = [0; AGES];
@@ -650,7 +745,7 @@ impl Kernel for Fingerprints {
             *slots = fields.u64("slots of an age")?;
         }
         fields.end("parameters", header.params.len())?;
-        if planned > EXPANDING_MOST_DOUBLINGS {
+        if planned > MOST_DOUBLINGS {
             return Err(DecodeError::Value { field: "planned doublings", found: planned.into() });
         }
         if !(1..=MAX_BITS / u64::from(width + 1 + OVERHEAD)).contains(&slots)
@@ -827,30 +922,27 @@ impl Expanding {
     /// # Errors
     /// As for [`new`](Expanding::new).
     pub fn with_fpr(fpr: f64) -> Result<Self, SpecError> {
-        Self::new(EXPANDING_CAPACITY, fpr)
+        Self::new(STARTING_CAPACITY, fpr)
     }
 
     /// An empty filter with at least `slots` slots, rounded up to blocks of 64, and fingerprints of 4 to 50 bits.
     ///
     /// # Errors
-    /// [`SpecError::Bits`] for too many slots, [`SpecError::ExpandingFingerprint`] for other lengths.
+    /// [`SpecError::TooLarge`] for too many slots, [`SpecError::Range`] for other lengths.
     pub fn with_slots(slots: u64, fingerprint_bits: u32) -> Result<Self, SpecError> {
-        if !EXPANDING_WIDTHS.contains(&fingerprint_bits) {
-            return Err(SpecError::ExpandingFingerprint { asked: fingerprint_bits });
-        }
+        let widths = FINGERPRINT_BITS;
+        Knob::FingerprintBits.within(*widths.start(), *widths.end()).check(fingerprint_bits.into())?;
         let slots = slots.clamp(1, MAX_BITS).next_multiple_of(BLOCK as u64);
-        let fpr = math::expanding_fpr(fingerprint_bits, EXPANDING_DOUBLINGS, math::EXPANDING_LOAD);
+        let fpr = math::expanding_fpr(fingerprint_bits, DEFAULT_DOUBLINGS, math::EXPANDING_LOAD);
         let size = ExpandingSize {
             capacity: math::expanding_capacity(slots),
             slots,
             fingerprint_bits,
-            doublings: EXPANDING_DOUBLINGS,
+            doublings: DEFAULT_DOUBLINGS,
             fpr_asked: fpr,
             fpr,
         };
-        if size.bits() > MAX_BITS {
-            return Err(SpecError::Bits { asked: size.bits(), limit: MAX_BITS });
-        }
+        within_limit(size.bits())?;
         let kernel = Fingerprints::of_size(&size)?;
         Ok(Self(Shell { kernel, hashing: Hashing::default(), inserted: Some(0) }))
     }

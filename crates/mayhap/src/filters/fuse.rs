@@ -2,11 +2,12 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 
 use crate::batch;
 use crate::bits::{GrowingWords, Words, words_for};
-use crate::error::{BuildError, DecodeError, Mismatch, SpecError};
-use crate::family::{Cost, Details, Family, Make};
+use crate::error::{BuildError, DecodeError, Knob, Mismatch, SpecError};
+use crate::family::{Cost, Details, Family, Make, Profile, Space};
 use crate::hash::Hashing;
 use crate::math;
 use crate::narrow::{index, low_u8, low_u16, low_u32, low_u64, small_len};
@@ -16,7 +17,7 @@ use crate::rates::Rate;
 use crate::raw::simd::{self, Places, Shard};
 use crate::shards::{DigestShards, built_in_order, shard_of};
 use crate::shell::{self, Built, Kernel, filter};
-use crate::spec::{FuseSize, Layout, MAX_BITS, Plan, Spec};
+use crate::spec::{Layout, MAX_BITS, Plan, Size, Spec};
 use crate::wire::{Fields, Frame, Writer};
 
 /// In a filter with at most this many pairs of values in all segments, the rate is computed from the slots: that takes 1 ms at
@@ -29,6 +30,7 @@ pub(crate) static FAMILY: Family = Family {
     name: "fuse",
     summary: "fixed set, fast: 7.9 bits per key at 0.8%",
     can: Fuse::CAN,
+    knobs: &[Knob::Layout.any()],
     probing: &[Probing::Fuse],
     cost: Cost { query: "O(1)", insert: "–", space: "1.13 n log2(1/p) and up" },
     make: Make::FromDigests(|spec, shards, threads| Ok(Box::new(Fuse::from_shards(spec, shards, threads)?))),
@@ -36,7 +38,84 @@ pub(crate) static FAMILY: Family = Family {
     plan: |spec| Ok(spec.fuse()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Fuse::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| 1.13 * bits, less: 0.0, more: 1.14 }),
+        has_kernels: true,
+        ..Profile::USUAL
+    },
 };
+
+/// The numbers of a binary fuse filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct FuseSize {
+    /// The number of different keys it is made of.
+    pub capacity: u64,
+    /// Bits per fingerprint.
+    pub width: u32,
+    /// Places per key: 3 or 4.
+    pub ways: u32,
+    /// The requested rate, or `fpr` if none was requested.
+    pub fpr_asked: f64,
+    /// The rate that these integers give.
+    pub fpr: f64,
+}
+
+impl FuseSize {
+    /// The lengths that fingerprints have.
+    const WIDTHS: RangeInclusive<u32> = 4..=32;
+
+    /// Bits of all fingerprints together, if the shards have the same number of keys.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        let shards = 1 << math::shard_bits(self.capacity);
+        let (log, segments) = math::fuse_segments(self.capacity.div_ceil(shards), self.ways);
+        let slots = (segments + u64::from(self.ways) - 1) << log;
+        shards * slots.next_multiple_of(64) * u64::from(self.width)
+    }
+
+    /// Four places per key are `compact`, three `fastest`.
+    #[must_use]
+    pub const fn layout(&self) -> Layout {
+        if self.ways == 4 { Layout::Compact } else { Layout::Fastest }
+    }
+}
+
+impl Size for FuseSize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, ways, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: Some(ways) }
+    }
+}
+
+impl Spec {
+    /// Solves for what is not requested, for a binary fuse filter: its fingerprints are as long as the rate needs, or the bits
+    /// allow. Three places per key in the layout `fastest`, which is the default, and four in `compact`.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn fuse(&self) -> Result<FuseSize, SpecError> {
+        let asked = FAMILY.check(self)?;
+        asked.capacity.ok_or(SpecError::Incomplete)?;
+        let ways = if asked.layout == Some(Layout::Compact) { 4 } else { 3 };
+        let sizes = |capacity: u64| {
+            FuseSize::WIDTHS.map(move |width| {
+                let fpr = math::fuse_fpr(width, capacity);
+                FuseSize { capacity, width, ways, fpr_asked: asked.fpr.unwrap_or(fpr), fpr }
+            })
+        };
+        // Who requests 2^-8 means 8 bits, although equal digests add a little.
+        let keeps = |size: &FuseSize, p: f64| size.fpr <= p * (1.0 + 1e-6);
+        asked.solved(
+            |n, p| sizes(n).find(|size| keeps(size, p)),
+            |n, bits, p| {
+                let widest = sizes(n).filter(|size| size.bits() <= bits).last();
+                widest.filter(|size| p.is_none_or(|p| keeps(size, p)))
+            },
+            |_, _| None,
+        )
+    }
+}
 
 /// Filters smaller than this stay in the second-level cache, where prefetching costs more than it brings.
 const PREFETCH_FROM_BYTES: usize = 256 * 1024;
@@ -481,7 +560,7 @@ impl Joined {
         self.slots += part.shard.slots(size.ways).next_multiple_of(64);
         self.keys += part.keys;
         let bits = self.slots.checked_mul(size.width.into()).filter(|&bits| bits <= MAX_BITS);
-        bits.ok_or(SpecError::Bits { asked: u64::MAX, limit: MAX_BITS })?;
+        bits.ok_or(SpecError::TooLarge { bits: u64::MAX, limit: MAX_BITS })?;
         Ok(self.words.append(part.words.as_slice()).map_err(SpecError::from)?)
     }
 

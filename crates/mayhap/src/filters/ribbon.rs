@@ -4,17 +4,18 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::bits::Words;
-use crate::error::{BuildError, DecodeError, Mismatch};
-use crate::family::{Cost, Details, Family, Make};
+use crate::error::{BuildError, DecodeError, Knob, Mismatch, SpecError};
+use crate::family::{Cost, Details, Family, Make, Profile, Space};
 use crate::hash::Hashing;
-use crate::math;
+use crate::math::{self, first_false};
+use crate::narrow::{low_u32, small};
 use crate::paths::Paths;
 use crate::probing::Probing;
 use crate::rates::Rate;
 use crate::retrieval::{self, Fingerprint, Joined, Retrieval, Shape};
 use crate::shards::{self, DigestShards};
 use crate::shell::{self, Built, Kernel, filter};
-use crate::spec::{Layout, MAX_BITS, Plan, RibbonSize, Spec};
+use crate::spec::{Layout, MAX_BITS, Plan, Size, Spec};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `ribbon`.
@@ -23,6 +24,7 @@ pub(crate) static FAMILY: Family = Family {
     name: "ribbon",
     summary: "fixed set, smallest: close to the lower bound",
     can: Ribbon::CAN,
+    knobs: &[Knob::Layout.any()],
     probing: &[Probing::Ribbon],
     cost: Cost { query: "O(log2(1/p))", insert: "–", space: "n (log2(1/p) + 0.1)" },
     make: Make::FromDigests(|spec, shards, threads| {
@@ -32,7 +34,107 @@ pub(crate) static FAMILY: Family = Family {
     plan: |spec| Ok(spec.ribbon()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Ribbon::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| bits + 0.1, less: 0.06, more: 0.02 }),
+        slack: |bits| 128 + bits / 200,
+        has_kernels: true,
+        ..Profile::USUAL
+    },
 };
+
+/// The numbers of a bumped ribbon filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RibbonSize {
+    /// The number of different keys it is made of.
+    pub capacity: u64,
+    /// Bits per fingerprint.
+    pub columns: u32,
+    /// The share of the fingerprints that have one bit more, in parts of 2^32.
+    pub more: u32,
+    /// Bits of a row: 64 or 128.
+    pub row_bits: u32,
+    /// The requested rate, or `fpr` if none was requested.
+    pub fpr_asked: f64,
+    /// The rate that these integers give.
+    pub fpr: f64,
+}
+
+impl RibbonSize {
+    /// Bits of all slots and buckets together, if the shards have the same number of keys and as many are bumped as usual.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        let shards = 1 << math::shard_bits(self.capacity);
+        let words =
+            math::ribbon_words(self.capacity.div_ceil(shards), self.row_bits, self.columns, self.more);
+        shards * words * 64
+    }
+
+    /// The rate of as many keys.
+    fn planned_fpr(&self) -> f64 {
+        math::ribbon_planned_fpr(self.capacity, self.row_bits, self.columns, self.more)
+    }
+
+    /// Bits of a fingerprint, on average.
+    #[must_use]
+    pub fn columns_on_average(&self) -> f64 {
+        f64::from(self.columns) + f64::from(self.more) / 4_294_967_296.0
+    }
+
+    /// Rows of 128 bits are `compact`, of 64 `fastest`.
+    #[must_use]
+    pub const fn layout(&self) -> Layout {
+        if self.row_bits == 128 { Layout::Compact } else { Layout::Fastest }
+    }
+}
+
+impl Size for RibbonSize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: None }
+    }
+}
+
+/// The most columns, in parts of 2^32.
+const MOST_COLUMNS: u64 = 32 << 32;
+
+impl Spec {
+    /// Solves for what is not requested, for a bumped ribbon filter: its fingerprints are as long as the rate needs, or the bits
+    /// allow; where that is no whole number, some keys have one bit more than others. Rows of 64 bits in the layout
+    /// `fastest`, which is the default, and of 128 in `compact`.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn ribbon(&self) -> Result<RibbonSize, SpecError> {
+        let asked = FAMILY.check(self)?;
+        let capacity = asked.capacity.ok_or(SpecError::Incomplete)?;
+        let row_bits = if asked.layout == Some(Layout::Compact) { 128 } else { 64 };
+        // Columns in parts of 2^32, so that they are one number.
+        let size = |parts: u64| {
+            let (columns, more) = (small(parts >> 32), low_u32(parts));
+            let fpr = math::ribbon_fpr(columns, more, capacity);
+            RibbonSize { capacity, columns, more, row_bits, fpr_asked: asked.fpr.unwrap_or(fpr), fpr }
+        };
+        // Who requests 2^-8 means 8 columns, although equal digests add a little. Where they add much there are more columns.
+        let keeps = |size: &RibbonSize, p: f64| size.fpr <= p * (1.0 + 1e-6);
+        let smallest = |p: f64| {
+            let first = size(math::ribbon_columns(p));
+            let more = || size(math::ribbon_columns(p - (first.fpr - p)));
+            Some(if keeps(&first, p) { first } else { more() }).filter(|size| keeps(size, p))
+        };
+        let size = asked.solved(
+            |_, p| smallest(p),
+            // The most columns whose slots are not too many.
+            |_, bits, p| {
+                let parts = first_false(1, MOST_COLUMNS + 1, |parts| size(parts).bits() <= bits) - 1;
+                let least = p.map_or(Some(size(1)), smallest)?;
+                (parts > 0).then(|| size(parts)).filter(|size| keeps(size, least.fpr))
+            },
+            |_, _| None,
+        )?;
+        Ok(RibbonSize { fpr: size.planned_fpr(), ..size })
+    }
+}
 
 filter! {
     /// A bumped ribbon filter.

@@ -3,10 +3,8 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use ::roaring::RoaringTreemap;
-
 use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
-use crate::family::{Cost, Family, Guarantee, Make};
+use crate::family::{Cost, Family, Guarantee, Make, Profile};
 use crate::hash::Hashing;
 use crate::narrow::whole;
 use crate::paths::Paths;
@@ -16,6 +14,7 @@ use crate::shell::{Empty, Inserts, Intersects, Kernel, Merges, Removes, Subtract
 use crate::spec::{Plan, Spec};
 use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
+use ::roaring::RoaringTreemap;
 
 /// The family `roaring`.
 pub(crate) static FAMILY: Family = Family {
@@ -23,6 +22,7 @@ pub(crate) static FAMILY: Family = Family {
     name: "roaring",
     summary: "no errors: compressed bitmap for sparse integers",
     can: RoaringSet::CAN,
+    knobs: &[],
     probing: &[Probing::None],
     cost: Cost { query: "O(log n)", insert: "O(log n)", space: "16 to 176 n, at most U" },
     make: Make::Empty(|spec| Ok(Box::new(RoaringSet::from_spec(spec)?))),
@@ -30,6 +30,7 @@ pub(crate) static FAMILY: Family = Family {
     plan,
     decode: |frame, hashing| Ok(Box::new(RoaringSet::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile { is_held_as_written: false, prefetches: false, ..Profile::USUAL },
 };
 
 /// Containers of one 32-bit range.
@@ -41,7 +42,7 @@ const BITMAP_BITS: f64 = 65_536.0;
 /// The size depends on the keys. The plan is for integers drawn uniformly from 32 bits: 2 bytes a
 /// value, 8 bytes a container that is not empty, a bitmap where an array would be larger.
 fn plan(spec: &Spec) -> Result<Plan, SpecError> {
-    let capacity = spec.keys(16)?;
+    let capacity = FAMILY.check(spec)?.keys(16)?;
     let per_container = capacity as f64 / CONTAINERS;
     let used = CONTAINERS * -libm::expm1(-per_container);
     let values = if per_container <= ARRAY_MAX { 16.0 * capacity as f64 } else { used * BITMAP_BITS };

@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 
 use crate::batch::{copy, pipeline};
 use crate::bits::{Bytes, OutOfMemory, Words, words_for};
-use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
-use crate::family::{Cost, Details, Family, LayerReport, Make};
+use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, SpecError};
+use crate::family::{Cost, Details, Family, LayerReport, Make, Profile, Space};
 use crate::hash::{Digest, Hashing};
-use crate::math::{self, ProbesRule};
+use crate::math::{self, MAX_PROBES, ProbesRule};
 use crate::narrow::{index, small_len, whole};
 use crate::paths::Paths;
 use crate::probing::{PHI, Probing, positions};
@@ -16,7 +16,7 @@ use crate::rates::{self, Rate};
 use crate::raw::simd::prefetch;
 use crate::raw::simd::probes::{self, Single};
 use crate::shell::{Empty, Inserts, Kernel, Merges, filter};
-use crate::spec::{MAX_BITS, MAX_CAPACITY, MAX_GROWTH, Plan, ScalableSize, Spec, layer_bits};
+use crate::spec::{KnobRange, MAX_BITS, MAX_CAPACITY, Plan, Size, Spec, half_full};
 use crate::traits::Insertion;
 use crate::wire::{Fields, Frame, Writer};
 
@@ -26,6 +26,7 @@ pub(crate) static FAMILY: Family = Family {
     name: "scalable",
     summary: "grows without end: a stack of Bloom filters",
     can: Scalable::CAN,
+    knobs: &[Knob::Fpr.between(LEAST_FPR, 1.0), GROWTH, Knob::Tightening.between(0.01, 0.99)],
     probing: &[Probing::Layered],
     cost: Cost {
         query: "O(k log n)",
@@ -38,7 +39,131 @@ pub(crate) static FAMILY: Family = Family {
     decode: |frame, hashing| Ok(Box::new(Scalable::decode(frame, hashing)?)),
     // A new layer does not fit the file.
     in_place: false,
+    profile: Profile {
+        space: Some(Space {
+            per_key: |bits| core::f64::consts::LOG2_E * (bits + 3.0),
+            less: 0.09,
+            more: 1.45,
+        }),
+        is_ordered: true,
+        has_kernels: true,
+        ..Profile::USUAL
+    },
 };
+
+/// The numbers of a scalable filter and of its first layer, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ScalableSize {
+    /// The number of keys that its first layer is made for.
+    pub capacity: u64,
+    /// The bits of that layer.
+    pub bits: u64,
+    /// Its positions per key.
+    pub probes: u32,
+    /// Each further layer has room for so many times the keys of the one before; 0 if there is none.
+    pub growth: u32,
+    /// And so many times its rate.
+    pub tightening: f64,
+    /// The requested rate: of all layers together, however many there will be.
+    pub fpr_asked: f64,
+    /// The share of it that the first layer may have.
+    pub layer_fpr: f64,
+    /// The rate that the first layer has at capacity.
+    pub fpr: f64,
+}
+
+/// Of the first layer.
+impl Size for ScalableSize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, bits, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits, probes: None }
+    }
+}
+
+/// Twice the keys in each layer: modest growth. Four for fast growth takes more room on average.
+const DEFAULT_GROWTH: u32 = 2;
+
+/// The flat optimum of the memory, averaged over the numbers of keys that a filter ends with: Almeida et al. 2007.
+const DEFAULT_TIGHTENING: f64 = 0.85;
+
+/// As RedisBloom's limit on EXPANSION.
+pub(crate) const MAX_GROWTH: u32 = 32_768;
+
+/// The growth that can be requested.
+pub(crate) const GROWTH: KnobRange = Knob::Growth.within(0, MAX_GROWTH);
+
+/// The lowest rate that may be requested. The rates of the layers are lower and fall without end, but their probes end at 64.
+const LEAST_FPR: f64 = 1e-12;
+
+impl Spec {
+    /// The parameters of RedisBloom's `BF.RESERVE` for a scalable filter: half of the rate for the first layer, each
+    /// further one half of the one before, and so many times its keys (EXPANSION, 2 by default). 0 stands for
+    /// NONSCALING, which has one layer with the whole rate.
+    ///
+    /// ```
+    /// use mayhap::{Scalable, Spec};
+    ///
+    /// let mut seen = Scalable::from_spec(&Spec::redisbloom(100, 0.01, 0))?;
+    /// while seen.insert(seen.inserted().unwrap_or(0)).is_ok() {}
+    /// assert!(seen.inserted() >= Some(100)); // full, and as it was
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    #[must_use]
+    pub fn redisbloom(capacity: u64, fpr: f64, expansion: u32) -> Self {
+        Self::sized(capacity, fpr).with_growth(expansion).with_tightening(0.5)
+    }
+
+    /// Solves for what is not requested, for a scalable filter and its first layer. Bits are those of that layer.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(10_000, 0.02).with_tightening(0.5).scalable()?;
+    /// assert_eq!((sized.layer_fpr, sized.probes, sized.bits), (0.01, 7, 100_989)); // 7 * 10,000 / ln 2
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn scalable(&self) -> Result<ScalableSize, SpecError> {
+        let asked = FAMILY.check(self)?;
+        let growth = asked.growth.unwrap_or(DEFAULT_GROWTH);
+        let tightening = asked.tightening.unwrap_or(DEFAULT_TIGHTENING);
+        let share = first_share(growth, tightening);
+        let size = |capacity: u64, probes: u32| {
+            let bits = layer_bits(capacity, probes);
+            let fpr_asked = asked.fpr.unwrap_or(half_full(probes) / share);
+            let fpr = math::bloom_fpr(bits, capacity as f64, probes);
+            let layer_fpr = fpr_asked * share;
+            ScalableSize { capacity, bits, probes, growth, tightening, fpr_asked, layer_fpr, fpr }
+        };
+        let probes = |p: f64| math::bloom_probes(p * share, ProbesRule::Up);
+        asked.solved(
+            |n, p| Some(size(n, probes(p))),
+            // Without a rate, as many probes as the bits give, but enough for a rate below 1.
+            |n, bits, p| {
+                let range = p.map_or(probes(1.0 - f64::EPSILON)..=MAX_PROBES, |p| probes(p)..=probes(p));
+                range.rev().find(|&k| layer_bits(n, k) <= bits).map(|k| size(n, k))
+            },
+            |bits, p| {
+                let k = probes(p);
+                let fits = math::bloom_capacity_for_probes(bits, half_full(k), k);
+                (fits > 0).then(|| size(fits, k))
+            },
+        )
+    }
+}
+
+/// The share of the requested rate that the first layer gets; 1 if it stays the only one.
+fn first_share(growth: u32, tightening: f64) -> f64 {
+    if growth == 0 { 1.0 } else { 1.0 - tightening }
+}
+
+/// Bits of a layer for so many keys that is half full with them: `n k / ln 2`.
+fn layer_bits(capacity: u64, probes: u32) -> u64 {
+    math::bloom_bits_for_probes(capacity, half_full(probes), probes)
+}
 
 /// The most layers. Each is searched for every key, so that a filter with more of them is of no use; and all must fit the
 /// header.
@@ -642,7 +767,7 @@ impl Part {
             fpr: fields.rate("rate of a layer")?,
         };
         let refused = |field, found| Err(DecodeError::Value { field, found });
-        if !(1..=math::MAX_PROBES).contains(&part.probes) {
+        if !(1..=MAX_PROBES).contains(&part.probes) {
             return refused("probes of a layer", part.probes.into());
         }
         if !(1..=MAX_BITS).contains(&part.bits) {

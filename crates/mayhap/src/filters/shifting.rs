@@ -8,17 +8,20 @@ use crate::batch::{BATCH, pipeline};
 use crate::bits::{
     BEHIND, Bytes, Counters, WINDOW, Width, Windows, WindowsMut, WindowsRef, Words, words_for,
 };
-use crate::error::{DecodeError, Error, Mismatch, Parameter, SpecError, Value, must_agree};
-use crate::family::{self, AnyFilter, Capabilities, Cost, CounterReport, Details, Family, Guarantee, Make};
+use crate::error::{DecodeError, Error, Knob, Mismatch, Parameter, SpecError, Value, must_agree};
+use crate::family::{
+    self, AnyFilter, Capabilities, Cost, CounterReport, Details, Family, Guarantee, Make, Profile, Space,
+};
+use crate::filters::bloom::BloomSize;
 use crate::hash::{Digest, Hashing, Key};
 use crate::intersection::Intersection;
-use crate::math::{self, MAX_PROBES};
-use crate::narrow::index;
+use crate::math::{self, MAX_PROBES, MAX_SHIFTS, first_false};
+use crate::narrow::{index, whole, whole_u32};
 use crate::paths::Paths;
 use crate::probing::{Probing, Walk, distinct, reduce};
 use crate::rates::{self, Rate};
 use crate::shell::{Empty, Inserts, Intersects, Kernel, Merges, Removes, filter};
-use crate::spec::{MAX_BITS, Plan, ShiftingSize, Spec, window_bits};
+use crate::spec::{KnobRange, MAX_BITS, MAX_CAPACITY, Plan, Request, Size, Spec, at_least_one, within_limit};
 use crate::traits::{Insertion, Intersect, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
@@ -29,6 +32,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "half the memory accesses of bloom",
     // Without counters.
     can: Shifting::CAN,
+    knobs: &[Knob::Probes.any(), COUNTER_BITS, Knob::Shifts.within(1, MAX_SHIFTS)],
     probing: &[Probing::Shifting],
     cost: Cost { query: "O(k/2)", insert: "O(k/2)", space: "1.45 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Shifting::from_spec(spec)?))),
@@ -37,7 +41,176 @@ pub(crate) static FAMILY: Family = Family {
     decode: |frame, hashing| Ok(Box::new(Shifting::decode(frame, hashing)?)),
     // With counters a remove that dies half-way and is made again would lower them twice, under keys that are in.
     in_place: false,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| 1.45 * bits, less: 0.02, more: 0.06 }),
+        ..Profile::USUAL
+    },
 };
+
+/// The numbers of a shifting filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ShiftingSize {
+    /// The number of keys it is made for.
+    pub capacity: u64,
+    /// The places at which a window may start.
+    pub starts: u64,
+    /// Bits per key: as many windows, each of one more bit than there are shifts.
+    pub probes: u32,
+    /// Offsets per key.
+    pub shifts: u32,
+    /// Bits of the counter of each bit, if it has one.
+    pub counter_bits: Option<u32>,
+    /// The requested rate, or `fpr` if none was requested.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at capacity.
+    pub fpr: f64,
+}
+
+impl ShiftingSize {
+    /// All bits, counters included.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        window_bits(self.starts, self.counter_bits)
+    }
+}
+
+impl Size for ShiftingSize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, probes, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: Some(probes) }
+    }
+}
+
+/// The widths of counters, in all three families of shifting filters.
+pub(super) const COUNTER_BITS: KnobRange = Knob::CounterBits.within(2, 16);
+
+impl Spec {
+    /// Solves for what is not requested, for a shifting filter. Bits are all that it takes: those behind the last place at
+    /// which a window starts, and counters, if they are requested, included.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(1_000_000, 0.01).shifting()?;
+    /// assert_eq!((sized.starts, sized.probes, sized.bits()), (9_666_689, 6, 9_666_745));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn shifting(&self) -> Result<ShiftingSize, SpecError> {
+        let asked = FAMILY.check(self)?;
+        let (shifts, counter_bits) = (asked.shifts.unwrap_or(1), asked.counter_bits);
+        let size = asked.windows(shifts + 1, |m, n, k| math::shifting_fpr(m, n, k, shifts))?;
+        let BloomSize { capacity, bits: starts, probes, fpr_asked, fpr } = size;
+        Ok(ShiftingSize { capacity, starts, probes, shifts, counter_bits, fpr_asked, fpr })
+    }
+}
+
+impl Request {
+    /// A filter that is read in windows, with its places as bits. The probes are a multiple of `step`; `rate` grows with the
+    /// keys (its second argument) and falls with the places (its first).
+    pub(super) fn windows(
+        &self,
+        step: u32,
+        rate: impl Fn(u64, f64, u32) -> f64,
+    ) -> Result<BloomSize, SpecError> {
+        let counter_bits = self.counter_bits;
+        if let Some(asked) = self.probes.filter(|probes| !probes.is_multiple_of(step)) {
+            return Err(SpecError::Step { knob: Knob::Probes, asked: asked.into(), step: step.into() });
+        }
+        let probes = || {
+            (step..=MAX_PROBES).step_by(step as usize).filter(|&k| self.probes.is_none_or(|asked| asked == k))
+        };
+        // From a half-full filter up and down to where the rate is met, and then between.
+        let places = |n: u64, p: f64, k: u32| {
+            let misses = |m: u64| rate(m, n as f64, k) > p;
+            let mut high = (whole(libm::ceil(f64::from(k) * n as f64 / core::f64::consts::LN_2))).max(1);
+            while misses(high) && high < u64::MAX {
+                high = high.saturating_mul(2);
+            }
+            let mut low = high / 2;
+            while low > 0 && !misses(low) {
+                (low, high) = (low / 2, low);
+            }
+            first_false(low.max(1), high, misses)
+        };
+        // The places have one least number, near as many probes as a half-full filter has.
+        let fewest = |n: u64, p: f64| {
+            let sized = |k: u32| (places(n, p, k), k);
+            let half_full = (whole_u32(libm::round(-libm::log2(p) / f64::from(step))) * step)
+                .clamp(step, MAX_PROBES / step * step);
+            let mut best = sized(self.probes.unwrap_or(half_full));
+            let mut climb = |next: fn(u32, u32) -> u32| {
+                let mut last = best;
+                while self.probes.is_none() && (step..=MAX_PROBES).contains(&next(last.1, step)) {
+                    let neighbour = sized(next(last.1, step));
+                    if neighbour.0 > last.0 {
+                        break;
+                    }
+                    last = neighbour;
+                    best = best.min(last);
+                }
+            };
+            climb(|k, step| k + step);
+            climb(|k, step| k.saturating_sub(step));
+            best
+        };
+        let needed = |n: u64| window_bits(fewest(n, self.fpr.unwrap_or(0.5)).0, counter_bits);
+        let given = match self.bits {
+            Some(bits) if bits < window_bits(1, counter_bits) => {
+                return Err(SpecError::Unreachable { bits, needed: needed(self.capacity.unwrap_or(1)) });
+            }
+            bits => bits.map(|bits| (bits, window_starts(bits, counter_bits))),
+        };
+        let (capacity, starts, probes) = match (self.capacity, given, self.fpr, self.probes) {
+            (Some(_), Some(_), Some(_), Some(_)) => return Err(SpecError::TooMuch),
+            (Some(n), None, Some(p), _) => {
+                let (m, k) = fewest(n, p);
+                (n, m, k)
+            }
+            (Some(n), Some((_, m)), None, _) => {
+                let best = probes().min_by(|&a, &b| rate(m, n as f64, a).total_cmp(&rate(m, n as f64, b)));
+                (n, m, best.unwrap_or(step))
+            }
+            (Some(n), Some((bits, m)), Some(p), None) => {
+                let first = probes().find(|&k| rate(m, n as f64, k) <= p);
+                (n, m, first.ok_or_else(|| SpecError::Unreachable { bits, needed: needed(n) })?)
+            }
+            (None, Some((bits, m)), Some(p), _) => {
+                let most = |k: u32| first_false(1, MAX_CAPACITY, |n| rate(m, n as f64, k) <= p) - 1;
+                let (n, k) = probes().map(|k| (most(k), k)).max_by_key(|&(n, _)| n).unwrap_or((0, step));
+                (at_least_one(n, bits, || needed(1))?, m, k)
+            }
+            // Half full.
+            (Some(n), None, None, Some(k)) => {
+                (n, whole(libm::ceil(f64::from(k) * n as f64 / core::f64::consts::LN_2)), k)
+            }
+            (None, Some((_, m)), None, Some(k)) => {
+                ((whole(m as f64 * core::f64::consts::LN_2 / f64::from(k))).max(1), m, k)
+            }
+            _ => return Err(SpecError::Incomplete),
+        };
+        within_limit(window_bits(starts, counter_bits))?;
+        let fpr = rate(starts, capacity as f64, probes);
+        Ok(BloomSize { capacity, bits: starts, probes, fpr_asked: self.fpr.unwrap_or(fpr), fpr })
+    }
+}
+
+/// The bits of a filter that is read in windows, from the places at which one starts.
+pub(super) const fn window_bits(starts: u64, counter_bits: Option<u32>) -> u64 {
+    let counter = match counter_bits {
+        Some(bits) => bits as u64,
+        None => 0,
+    };
+    starts.saturating_add(BEHIND).saturating_mul(1 + counter)
+}
+
+/// How many places at which a window starts there are in so many bits, of which there must be enough for one.
+const fn window_starts(bits: u64, counter_bits: Option<u32>) -> u64 {
+    bits / (window_bits(1, counter_bits) / (1 + BEHIND)) - BEHIND
+}
 
 /// Smaller filters stay in a cache, where prefetching costs more than it saves: as for Bloom filters.
 pub(super) const PREFETCH_FROM_BYTES: usize = 4 << 20;
@@ -353,14 +526,8 @@ impl Kernel for Bits {
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        must_agree(self.size, other.size, |size| {
-            [
-                (Parameter::CounterBits, size.counter_bits.map_or("none".into(), Value::from)),
-                (Parameter::Bits, size.bits().into()),
-                (Parameter::Probes, size.probes.into()),
-                (Parameter::Shifts, size.shifts.into()),
-            ]
-        })
+        windows_must_agree((self.plan(), self.size.counter_bits), (other.plan(), other.size.counter_bits))?;
+        must_agree(self.size, other.size, |size| [(Parameter::Shifts, size.shifts.into())])
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {
@@ -394,7 +561,7 @@ impl Kernel for Bits {
         let fpr_asked = fields.rate("asked rate")?;
         let claim = Claim { saturated: fields.u64("saturated counters")?, ..claim };
         fields.end("parameters", frame.header.params.len())?;
-        if !(1..=math::MAX_SHIFTS).contains(&shifts) {
+        if !(1..=MAX_SHIFTS).contains(&shifts) {
             return Err(DecodeError::Value { field: "shifts", found: shifts.into() });
         }
         if !(1..=MAX_PROBES).contains(&probes) || !probes.is_multiple_of(shifts + 1) {
@@ -485,18 +652,6 @@ impl Removes for Bits {
             prefetch_counters(&windows, places);
             if windows.lower_all(places) { Removal::Stuck } else { Removal::Removed }
         })
-    }
-
-    fn remove_each<T>(
-        &mut self,
-        keys: &[T],
-        hash: impl Fn(&[T], &mut [Digest]),
-        outcomes: &mut Vec<Removal>,
-    ) {
-        let remove = |bits: &mut Self, digests: &[Digest]| {
-            outcomes.extend(digests.iter().map(|&digest| bits.remove(digest)));
-        };
-        pipeline(self, keys, hash, false, |_, _| {}, remove);
     }
 }
 
@@ -627,6 +782,23 @@ impl Intersect for Shifting {
         // Filters with counters do not offer this. If it is called all the same they stay as they are, which loses no key.
         if self.can().intersects { self.0.intersect(&other.0) } else { self.must_match(other) }
     }
+}
+
+/// What two filters that are read in windows must have in common: the bits of their counters, their bits, their probes.
+///
+/// # Errors
+/// [`Mismatch`] names the first difference.
+pub(super) fn windows_must_agree(
+    ours: (Plan, Option<u32>),
+    theirs: (Plan, Option<u32>),
+) -> Result<(), Mismatch> {
+    must_agree(ours, theirs, |(plan, counter_bits)| {
+        [
+            (Parameter::CounterBits, counter_bits.map_or("none".into(), Value::from)),
+            (Parameter::Bits, plan.bits.into()),
+            (Parameter::Probes, plan.probes.unwrap_or(0).into()),
+        ]
+    })
 }
 
 /// The bits of a window, which are always as many, and those of a counter.

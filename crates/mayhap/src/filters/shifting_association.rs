@@ -7,11 +7,12 @@ use alloc::vec::Vec;
 
 use crate::batch::{copy, pipeline};
 use crate::bits::{BEHIND, WINDOW, Windows, WindowsMut, WindowsRef};
-use crate::error::{AreaNameProblem, DecodeError, Error, Mismatch, Parameter, SpecError, Value, must_agree};
-use crate::family::{AnyFilter, Cost, Details, Family, Guarantee, Make};
+use crate::error::{AreaNameProblem, DecodeError, Error, Knob, Mismatch, SpecError};
+use crate::family::{AnyFilter, Cost, Details, Family, Guarantee, Make, Profile, Space};
+use crate::filters::bloom::BloomSize;
 use crate::filters::shifting::{
-    Claim, PREFETCH_FROM_BYTES, counter_report, guarantee, prefetch_counters, read_shape, saturated,
-    write_windows,
+    COUNTER_BITS, Claim, PREFETCH_FROM_BYTES, counter_report, guarantee, prefetch_counters, read_shape,
+    saturated, window_bits, windows_must_agree, write_windows,
 };
 use crate::filters::spatial::check_names;
 use crate::hash::{Digest, Hashing, Here, Key};
@@ -21,7 +22,7 @@ use crate::paths::Paths;
 use crate::probing::{Probing, Walk, distinct, reduce};
 use crate::rates::{self, Rate};
 use crate::shell::{Empty, Kernel, filter};
-use crate::spec::{Plan, ShiftingAssociationSize, Spec};
+use crate::spec::{Plan, Size, Spec};
 use crate::traits::{Associate, Insertion, Removal};
 use crate::wire::{Fields, Frame, LABELS, Writer};
 
@@ -33,6 +34,7 @@ pub(crate) static FAMILY: Family = Family {
     name: "shifting-association",
     summary: "two sets in one filter: which one is a key in?",
     can: ShiftingAssociation::CAN,
+    knobs: &[Knob::Probes.any(), COUNTER_BITS],
     probing: &[Probing::ShiftingAssociation],
     cost: Cost { query: "O(k)", insert: "O(k) with counters", space: "1.44 n log2(3/p)" },
     make: Make::OfTwo(|spec, first, second| {
@@ -42,7 +44,63 @@ pub(crate) static FAMILY: Family = Family {
     plan: |spec| Ok(spec.shifting_association()?.plan()),
     decode: |frame, hashing| Ok(Box::new(ShiftingAssociation::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile {
+        space: Some(Space {
+            per_key: |bits| core::f64::consts::LOG2_E * (bits + libm::log2(3.0)),
+            less: 0.02,
+            more: 0.01,
+        }),
+        ..Profile::USUAL
+    },
 };
+
+/// The numbers of a shifting filter of two sets, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ShiftingAssociationSize {
+    /// The number of keys of either set that it is made for.
+    pub capacity: u64,
+    /// The places at which a window may start.
+    pub starts: u64,
+    /// Windows per key.
+    pub probes: u32,
+    /// Bits of the counter of each bit, if it has one.
+    pub counter_bits: Option<u32>,
+    /// The requested rate, or `fpr` if none was requested.
+    pub fpr_asked: f64,
+    /// The rate at which keys of neither set are admitted at capacity.
+    pub fpr: f64,
+}
+
+impl ShiftingAssociationSize {
+    /// All bits, counters included.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        window_bits(self.starts, self.counter_bits)
+    }
+}
+
+impl Size for ShiftingAssociationSize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, probes, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: Some(probes) }
+    }
+}
+
+impl Spec {
+    /// Solves for what is not requested, for a shifting filter of two sets. The capacity is the number of keys in either, the
+    /// rate that of keys in neither that are admitted.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn shifting_association(&self) -> Result<ShiftingAssociationSize, SpecError> {
+        let asked = FAMILY.check(self)?;
+        let size = asked.windows(1, |m, n, k| math::any_of(math::bloom_fpr(m, n, k), 3))?;
+        let BloomSize { capacity, bits: starts, probes, fpr_asked, fpr } = size;
+        let counter_bits = asked.counter_bits;
+        Ok(ShiftingAssociationSize { capacity, starts, probes, counter_bits, fpr_asked, fpr })
+    }
+}
 
 filter! {
     /// A shifting Bloom filter of two sets.
@@ -297,13 +355,7 @@ impl Kernel for Bits {
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        must_agree(&self.size, &other.size, |size| {
-            [
-                (Parameter::CounterBits, size.counter_bits.map_or("none".into(), Value::from)),
-                (Parameter::Bits, size.bits().into()),
-                (Parameter::Probes, size.probes.into()),
-            ]
-        })
+        windows_must_agree((self.plan(), self.size.counter_bits), (other.plan(), other.size.counter_bits))
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {

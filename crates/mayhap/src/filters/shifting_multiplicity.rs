@@ -6,10 +6,12 @@ use core::convert::Infallible;
 
 use crate::batch::{copy, pipeline};
 use crate::bits::{Counters, WINDOW, Windows, WindowsMut, WindowsRef};
-use crate::error::{DecodeError, Error, Mismatch, Parameter, SpecError, Value, must_agree};
-use crate::family::{AnyFilter, Capabilities, Cost, Details, Family, Guarantee, Make};
+use crate::error::{DecodeError, Error, Knob, Mismatch, SpecError};
+use crate::family::{AnyFilter, Capabilities, Cost, Details, Family, Guarantee, Make, Profile, Space};
+use crate::filters::bloom::BloomSize;
 use crate::filters::shifting::{
-    Claim, PREFETCH_FROM_BYTES, counter_report, prefetch_counters, read_shape, saturated, write_windows,
+    COUNTER_BITS, Claim, PREFETCH_FROM_BYTES, counter_report, prefetch_counters, read_shape, saturated,
+    window_bits, windows_must_agree, write_windows,
 };
 use crate::hash::{Digest, Hashing, Key};
 use crate::math::{self, MAX_PROBES};
@@ -17,7 +19,7 @@ use crate::paths::Paths;
 use crate::probing::{Probing, positions, with_distinct};
 use crate::rates::{self, Rate};
 use crate::shell::{Counts, Empty, Inserts, Kernel, Removes, filter};
-use crate::spec::{MAX_COUNT, Plan, ShiftingMultiplicitySize, Spec};
+use crate::spec::{Plan, Size, Spec};
 use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
@@ -28,6 +30,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "counts up to 57 of keys that were counted before",
     // Without counters. A union of the bits would have the larger count of a key, and not the sum.
     can: ShiftingMultiplicity::CAN,
+    knobs: &[Knob::Probes.any(), COUNTER_BITS, Knob::MaxCount.within(1, MAX_COUNT)],
     probing: &[Probing::Scaled],
     cost: Cost { query: "O(k)", insert: "O(k) with counters", space: "1.44 n log2(57/p)" },
     make: Make::Counted(|spec, counts| Ok(Box::new(ShiftingMultiplicity::of_digests(spec, counts)?))),
@@ -35,7 +38,68 @@ pub(crate) static FAMILY: Family = Family {
     plan: |spec| Ok(spec.shifting_multiplicity()?.plan()),
     decode: |frame, hashing| Ok(Box::new(ShiftingMultiplicity::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile {
+        space: Some(Space {
+            per_key: |bits| core::f64::consts::LOG2_E * (bits + libm::log2(57.0)),
+            less: 0.04,
+            more: 0.01,
+        }),
+        ..Profile::USUAL
+    },
 };
+
+/// The numbers of a shifting filter of counts, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct ShiftingMultiplicitySize {
+    /// The number of different keys it is made for.
+    pub capacity: u64,
+    /// The places at which a window may start.
+    pub starts: u64,
+    /// Windows per key.
+    pub probes: u32,
+    /// The largest count.
+    pub max_count: u32,
+    /// Bits of the counter of each bit, if it has one.
+    pub counter_bits: Option<u32>,
+    /// The requested rate, or `fpr` if none was requested.
+    pub fpr_asked: f64,
+    /// The rate at which absent keys get a count at capacity.
+    pub fpr: f64,
+}
+
+impl ShiftingMultiplicitySize {
+    /// All bits, counters included.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        window_bits(self.starts, self.counter_bits)
+    }
+}
+
+impl Size for ShiftingMultiplicitySize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, probes, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: Some(probes) }
+    }
+}
+
+/// The largest count: the bits of one window.
+pub const MAX_COUNT: u32 = WINDOW;
+
+impl Spec {
+    /// Solves for what is not requested, for a shifting filter of counts. The capacity is the number of different keys, the
+    /// rate that of absent keys that get a count. Wrong counts of keys that are in are rarer.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn shifting_multiplicity(&self) -> Result<ShiftingMultiplicitySize, SpecError> {
+        let asked = FAMILY.check(self)?;
+        let (max_count, counter_bits) = (asked.max_count.unwrap_or(MAX_COUNT), asked.counter_bits);
+        let size = asked.windows(1, |m, n, k| math::any_of(math::bloom_fpr(m, n, k), max_count))?;
+        let BloomSize { capacity, bits: starts, probes, fpr_asked, fpr } = size;
+        Ok(ShiftingMultiplicitySize { capacity, starts, probes, max_count, counter_bits, fpr_asked, fpr })
+    }
+}
 
 /// Counts that are held before they are stored: many enough that a batch's start and end do not matter.
 const AT_ONCE: usize = 4096;
@@ -291,13 +355,7 @@ impl Kernel for Bits {
     }
 
     fn must_match(&self, other: &Self) -> Result<(), Mismatch> {
-        must_agree(&self.size, &other.size, |size| {
-            [
-                (Parameter::CounterBits, size.counter_bits.map_or("none".into(), Value::from)),
-                (Parameter::Bits, size.bits().into()),
-                (Parameter::Probes, size.probes.into()),
-            ]
-        })
+        windows_must_agree((self.plan(), self.size.counter_bits), (other.plan(), other.size.counter_bits))
     }
 
     fn holds_the_same(&self, other: &Self) -> bool {
@@ -443,18 +501,6 @@ impl Removes for Bits {
         self.change(digest, old, old - 1);
         Removal::Removed
     }
-
-    fn remove_each<T>(
-        &mut self,
-        keys: &[T],
-        hash: impl Fn(&[T], &mut [Digest]),
-        outcomes: &mut Vec<Removal>,
-    ) {
-        let remove = |bits: &mut Self, digests: &[Digest]| {
-            outcomes.extend(digests.iter().map(|&digest| bits.remove(digest)));
-        };
-        pipeline(self, keys, hash, false, |_, _| {}, remove);
-    }
 }
 
 impl Counts for Bits {
@@ -580,6 +626,18 @@ impl ShiftingMultiplicity {
         })
     }
 
+    /// The places at which a window may start.
+    #[must_use]
+    pub fn starts(&self) -> u64 {
+        self.0.kernel.windows.starts()
+    }
+
+    /// Windows per key.
+    #[must_use]
+    pub fn probes(&self) -> u32 {
+        self.0.kernel.size.probes
+    }
+
     /// The largest count that it can tell. A key with this count was inserted as often, or more often.
     #[must_use]
     pub fn max_count(&self) -> u64 {
@@ -596,18 +654,6 @@ impl ShiftingMultiplicity {
     #[must_use]
     pub fn bits(&self) -> u64 {
         self.0.kernel.size.bits()
-    }
-
-    /// The places at which a window may start.
-    #[must_use]
-    pub fn starts(&self) -> u64 {
-        self.0.kernel.windows.starts()
-    }
-
-    /// Windows per key.
-    #[must_use]
-    pub fn probes(&self) -> u32 {
-        self.0.kernel.size.probes
     }
 
     /// Bits of each counter, if there are any.

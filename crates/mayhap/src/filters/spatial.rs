@@ -2,15 +2,19 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::string::{String, ToString};
+use alloc::string::String;
+use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::num::NonZeroU16;
 
 use super::counting::{read_ahead, write_ahead};
 use crate::bits::{Counters, CountersMut, CountersRef, Width, words_for};
-use crate::error::{AreaNameProblem, DecodeError, Full, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{AreaReport, AreasReport, Cost, Details, Family, Make};
+use crate::error::{
+    AreaNameProblem, DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree,
+};
+use crate::family::{AreaReport, AreasReport, Cost, Details, Family, Make, Profile, Space};
+use crate::filters::bloom::BloomSize;
 use crate::hash::{Digest, Hashing};
 use crate::math;
 use crate::narrow::{index, low_u8, low_u16};
@@ -18,7 +22,7 @@ use crate::paths::Paths;
 use crate::probing::{Probing, positions};
 use crate::rates::{self, Rate};
 use crate::shell::{self, Empty, Kernel, Labels, Merges, filter};
-use crate::spec::{MAX_BITS, Plan, SpatialSize, Spec};
+use crate::spec::{MAX_BITS, Plan, Size, Spec};
 use crate::traits::{Insertion, Label};
 use crate::wire::{Fields, Frame, LABELS, Writer};
 
@@ -28,6 +32,7 @@ pub(crate) static FAMILY: Family = Family {
     name: "spatial",
     summary: "many sets in one filter: which one is a key in?",
     can: Spatial::CAN,
+    knobs: &[Knob::Probes.any(), Knob::Areas.within(1, MAX_AREAS)],
     probing: &[Probing::Scaled],
     cost: Cost { query: "O(k)", insert: "O(k)", space: "11.5 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Spatial::from_spec(spec)?))),
@@ -36,7 +41,76 @@ pub(crate) static FAMILY: Family = Family {
     decode: |frame, hashing| Ok(Box::new(Spatial::decode(frame, hashing)?)),
     // The numbers of each area lie behind the cells and change with them.
     in_place: false,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| 11.542 * bits, less: 0.01, more: 0.01 }),
+        ..Profile::USUAL
+    },
 };
+
+/// The numbers of a spatial filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SpatialSize {
+    /// The number of keys it is made for, in all areas together.
+    pub capacity: u64,
+    /// Its cells.
+    pub cells: u64,
+    /// Positions per key.
+    pub probes: u32,
+    /// Its areas, with the numbers from 1 on.
+    pub areas: u16,
+    /// Bits of the label in each cell: 8 or 16.
+    pub label_bits: u32,
+    /// The requested rate, or `fpr` if none was requested.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at capacity: of absent keys that get some label.
+    pub fpr: f64,
+}
+
+impl SpatialSize {
+    /// The bits of all cells together.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.cells.saturating_mul(self.label_bits as u64)
+    }
+}
+
+impl Size for SpatialSize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, probes, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: Some(probes) }
+    }
+}
+
+/// The most areas: as many as labels of 16 bits tell apart, one of which is "none".
+pub const MAX_AREAS: u32 = u16::MAX as u32;
+
+/// The number of areas if none is requested: as many as labels of 8 bits tell apart.
+const AREAS_OF_A_BYTE: u16 = u8::MAX as u16;
+
+impl Spec {
+    /// Solves for what is not requested, for a spatial filter: a Bloom filter of all keys with labels in place of bits, of 8
+    /// bits for up to 255 areas, else of 16.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(100_000, 0.001).with_areas(3).spatial()?;
+    /// assert_eq!((sized.cells, sized.probes, sized.label_bits), (1_437_759, 10, 8));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn spatial(&self) -> Result<SpatialSize, SpecError> {
+        let asked = FAMILY.check(self)?;
+        let areas = asked.areas.map_or(AREAS_OF_A_BYTE, |areas| low_u16(areas.into()));
+        let label_bits = if areas <= AREAS_OF_A_BYTE { 8 } else { 16 };
+        let BloomSize { capacity, bits: cells, probes, fpr_asked, fpr } =
+            asked.cells(|cells| cells.saturating_mul(label_bits.into()))?;
+        Ok(SpatialSize { capacity, cells, probes, areas, label_bits, fpr_asked, fpr })
+    }
+}
 
 /// The most bytes that the name of an area can have.
 const MAX_NAME: usize = 255;

@@ -7,8 +7,9 @@ use core::convert::Infallible;
 use super::counting::{contains_ahead, read_ahead, write_ahead};
 use crate::batch::pipeline;
 use crate::bits::{Bytes, Counters, CountersMut, CountersRef, Width, Words, words_for};
-use crate::error::{DecodeError, Error, Mismatch, Parameter, SpecError, Value, must_agree};
-use crate::family::{Capabilities, Cost, CounterReport, Details, Family, Guarantee, Make};
+use crate::error::{DecodeError, Error, Knob, Mismatch, Parameter, SpecError, Value, must_agree};
+use crate::family::{Capabilities, Cost, CounterReport, Details, Family, Guarantee, Make, Profile, Space};
+use crate::filters::bloom::BloomSize;
 use crate::hash::{Digest, Hashing, Key};
 use crate::math;
 use crate::narrow::index;
@@ -16,7 +17,7 @@ use crate::paths::Paths;
 use crate::probing::{Probing, positions, with_distinct};
 use crate::rates::{self, Rate};
 use crate::shell::{self, Counts, Empty, Inserts, Kernel, Merges, Removes, filter};
-use crate::spec::{CountingRule, MAX_BITS, Plan, Spec, SpectralSize, secondary_cells, spectral_bits};
+use crate::spec::{CountingRule, MAX_BITS, Plan, Size, Spec};
 use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
@@ -27,6 +28,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "counts the occurrences of each key",
     // That of the default rule.
     can: capabilities(CountingRule::MinimalIncrease),
+    knobs: &[Knob::Probes.any(), Knob::CounterBits.within(4, 32), Knob::CountingRule.any()],
     probing: &[Probing::Scaled],
     cost: Cost { query: "O(k)", insert: "O(k)", space: "5.77 n log2(1/p) and up" },
     make: Make::Empty(|spec| Ok(Box::new(Spectral::from_spec(spec)?))),
@@ -34,7 +36,74 @@ pub(crate) static FAMILY: Family = Family {
     plan: |spec| Ok(spec.spectral()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Spectral::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile {
+        space: Some(Space { per_key: |bits| 5.771 * bits, less: 0.01, more: 0.01 }),
+        is_ordered: true,
+        ..Profile::USUAL
+    },
 };
+
+/// The numbers of a spectral filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct SpectralSize {
+    /// The number of different keys it is made for.
+    pub capacity: u64,
+    /// Its counters; those of the second filter of recurring minimum are not among them.
+    pub cells: u64,
+    /// Positions per key.
+    pub probes: u32,
+    /// How wide each counter is.
+    pub width: Width,
+    /// How it counts.
+    pub rule: CountingRule,
+    /// The requested rate, or `fpr` if none was requested.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at capacity: of false positives, and of wrong estimates by minimum
+    /// selection.
+    pub fpr: f64,
+}
+
+/// While no counter is above 15.
+impl Size for SpectralSize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, cells, probes, width, rule, fpr_asked, fpr } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: bits_of(cells, width, rule), probes: Some(probes) }
+    }
+}
+
+/// The bits of a spectral filter while no counter is above 15.
+fn bits_of(cells: u64, width: Width, rule: CountingRule) -> u64 {
+    let counters = |cells: u64| cells.saturating_mul(width.base().into());
+    match rule {
+        CountingRule::MinimumSelection | CountingRule::MinimalIncrease => counters(cells),
+        // The counters, those of the second filter, and one bit to mark who is in there.
+        CountingRule::RecurringMinimum => {
+            counters(cells).saturating_add(counters(secondary_cells(cells))).saturating_add(cells)
+        }
+    }
+}
+
+/// How many counters the second filter of recurring minimum has: half as many as the first.
+const fn secondary_cells(cells: u64) -> u64 {
+    cells.div_ceil(2)
+}
+
+impl Spec {
+    /// Solves for what is not requested, for a spectral filter: as many counters as a Bloom filter has bits, whose
+    /// false positives are the wrong estimates of minimum selection.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn spectral(&self) -> Result<SpectralSize, SpecError> {
+        let asked = FAMILY.check(self)?;
+        let width = asked.counter_bits.map_or(Width::Variable, Width::Fixed);
+        let rule = asked.counting_rule.unwrap_or_default();
+        let BloomSize { capacity, bits: cells, probes, fpr_asked, fpr } =
+            asked.cells(|cells| bits_of(cells, width, rule))?;
+        Ok(SpectralSize { capacity, cells, probes, width, rule, fpr_asked, fpr })
+    }
+}
 
 /// What a filter that counts by this rule can do.
 pub(crate) const fn capabilities(rule: CountingRule) -> Capabilities {
@@ -352,7 +421,7 @@ impl Kernel for Cells {
         let first = Claim::read(&mut fields)?;
         let second = Claim::read(&mut fields)?;
         fields.end("parameters", header.params.len())?;
-        if cells == 0 || spectral_bits(cells, width, rule) > MAX_BITS {
+        if cells == 0 || bits_of(cells, width, rule) > MAX_BITS {
             return Err(DecodeError::Value { field: "counters", found: cells });
         }
         if !(1..=math::MAX_PROBES).contains(&probes) {

@@ -6,17 +6,19 @@ use alloc::vec::Vec;
 
 use crate::batch;
 use crate::bits::{Bytes, Remainders, Words};
-use crate::error::{DecodeError, Full, Limit, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, Details, Family, Make, Slots};
+use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{Cost, Details, Family, Make, Profile, Slots};
 use crate::hash::{Hashing, Key};
 use crate::math;
-use crate::narrow::index;
+use crate::narrow::{index, whole};
 use crate::paths::Paths;
 use crate::probing::Probing;
 use crate::rates::Rate;
 use crate::raw::simd::{Compare, Line, LineWork, prefetch, with_lines};
 use crate::shell::{Empty, Inserts, Kernel, Merges, filter};
-use crate::spec::{Plan, Spec, TABLE_CAPACITY, TableSize};
+use crate::spec::{
+    DEFAULT_DOUBLINGS, MAX_BITS, MOST_DOUBLINGS, Plan, Request, STARTING_CAPACITY, Size, Spec,
+};
 use crate::table_shape::{DISTANCE_BITS, FARTHEST, Place, Shape};
 use crate::traits::Insertion;
 use crate::wire::{Fields, Frame, Writer};
@@ -27,6 +29,7 @@ pub(crate) static FAMILY: Family = Family {
     name: "table",
     summary: "is it new? for rates of 1e-8 and below",
     can: Table::CAN,
+    knobs: &[Knob::Doublings.within(0, MOST_DOUBLINGS)],
     probing: &[Probing::Table],
     cost: Cost {
         query: "O(1)",
@@ -35,14 +38,125 @@ pub(crate) static FAMILY: Family = Family {
     },
     make: Make::Empty(|spec| Ok(Box::new(Table::from_spec(spec)?))),
     shared: None,
-    plan: |spec| {
-        let size = spec.table()?;
-        Ok(size.plan(spec.capacity().unwrap_or(size.capacity)))
-    },
+    plan,
     decode: |frame, hashing| Ok(Box::new(Table::decode(frame, hashing)?)),
     // Growing needs other words.
     in_place: false,
+    profile: Profile { is_ordered: true, has_kernels: true, ..Profile::USUAL },
 };
+
+/// The numbers of a table, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct TableSize {
+    /// The number of keys that it takes before it grows.
+    pub capacity: u64,
+    /// Its lines, and how keys belong to them.
+    shape: Shape,
+    /// The requested rate, or `fpr` if none was requested.
+    pub fpr_asked: f64,
+    /// The rate with as many keys as the capacity.
+    pub fpr: f64,
+}
+
+impl TableSize {
+    /// The bits of all lines.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.shape.bits()
+    }
+
+    /// How many of so many keys have their names beside the lines, on average: 64 bits each. It depends on which lines they
+    /// belong to, and so on the keys: of 5000 keys that fill the table they are 49, give or take 11.
+    #[must_use]
+    pub fn crowded(&self, keys: u64) -> u64 {
+        self.shape.crowded(keys)
+    }
+
+    /// How many keys are told from each other.
+    #[must_use]
+    pub const fn told_apart(&self) -> u64 {
+        self.shape.names()
+    }
+}
+
+impl Size for TableSize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: None }
+    }
+}
+
+/// With as many names beside the lines as the requested keys bring on average.
+fn plan(spec: &Spec) -> Result<Plan, SpecError> {
+    let size = spec.table()?;
+    let bits = size.bits() + 64 * size.crowded(spec.capacity().unwrap_or(size.capacity));
+    Ok(Plan { bits, ..size.plan() })
+}
+
+impl Spec {
+    /// Solves for what is not requested, for a table: it tells as many keys from each other as the rate and the planned doublings
+    /// need, and its lines are as many as it starts with.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(20_000_000, 1e-9).with_doublings(0).table()?;
+    /// assert!(sized.capacity >= 20_000_000 && sized.fpr <= 1e-9);
+    /// assert!(sized.bits() < 42 * 20_000_000);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn table(&self) -> Result<TableSize, SpecError> {
+        let asked = FAMILY.check(self)?;
+        let size = |shape: Shape| {
+            let (capacity, fpr) = (shape.capacity(), math::table_fpr(shape.capacity(), shape.names()));
+            TableSize { capacity, shape, fpr_asked: asked.fpr.unwrap_or(fpr), fpr }
+        };
+        // A rate that no table has with these keys is refused as such, whatever the bits.
+        if let Some(n) = asked.capacity {
+            let names = asked.fpr.map_or(Ok(1), |p| asked.names(n, p))?;
+            Shape::for_keys(n, names).ok_or(SpecError::TooLarge { bits: u64::MAX, limit: MAX_BITS })?;
+        }
+        let sized = asked.solved(
+            |n, p| Shape::for_keys(n, asked.names(n, p).ok()?).map(size),
+            // As many names as fit: one bit more of each remainder, as long as that is not too much.
+            |n, bits, p| {
+                let smallest = Shape::for_keys(n, p.map_or(Ok(1), |p| asked.names(n, p)).ok()?)?;
+                let more = (1..u64::BITS).map_while(|more| {
+                    let names =
+                        smallest.names().checked_shl(more).filter(|names| names >> more == smallest.names());
+                    Shape::for_keys(n, names?.min(Shape::MOST_NAMES)).filter(|shape| shape.bits() <= bits)
+                });
+                (smallest.bits() <= bits).then(|| size(more.last().unwrap_or(smallest)))
+            },
+            |bits, p| Shape::within(bits, |n| asked.names(n, p).unwrap_or(Shape::MOST_NAMES)).map(size),
+        )?;
+        match asked.fpr {
+            Some(asked) if sized.fpr > asked => Err(SpecError::FprBelow { asked, least: sized.fpr }),
+            _ => Ok(sized),
+        }
+    }
+}
+
+impl Request {
+    /// The names with which `n` keys have the rate `fpr`, also after the planned doublings; after as many as possible, if
+    /// none are requested.
+    fn names(&self, n: u64, fpr: f64) -> Result<u64, SpecError> {
+        // A table may take a few keys more than it was asked for.
+        let now = 1.001 * n.max(1000) as f64 / fpr;
+        let most = Shape::MOST_NAMES as f64;
+        let doubled = now * libm::exp2(self.doublings.unwrap_or(DEFAULT_DOUBLINGS).into());
+        if now > most || (doubled > most && self.doublings.is_some()) {
+            let asked = if self.doublings.is_some() { doubled } else { now };
+            return Err(SpecError::FprBelow { asked: fpr, least: fpr * asked / most });
+        }
+        // The most is no number that a float has, and is rounded up there.
+        Ok((whole(doubled.min(most))).min(Shape::MOST_NAMES))
+    }
+}
 
 /// Tables smaller than this stay in the second-level cache, where prefetching brings nothing.
 const PREFETCH_FROM_BYTES: usize = 128 * 1024;
@@ -525,7 +639,7 @@ impl Table {
     /// # Errors
     /// As for [`new`](Table::new).
     pub fn with_fpr(fpr: f64) -> Result<Self, SpecError> {
-        Self::new(TABLE_CAPACITY, fpr)
+        Self::new(STARTING_CAPACITY, fpr)
     }
 
     /// Inserts many keys in order, several at a time in flight; appends one outcome each. A key that comes twice in them is
@@ -767,7 +881,7 @@ mod tests {
     /// What the documents say of a table that was made for 1024 keys and 20 doublings.
     #[test]
     fn bits_per_key_as_it_grows_are_what_the_documents_say() {
-        let mut shape = Spec::sized(TABLE_CAPACITY, 1e-9).table().unwrap().shape;
+        let mut shape = Spec::sized(STARTING_CAPACITY, 1e-9).table().unwrap().shape;
         let (mut least, mut most) = (f64::INFINITY, 0f64);
         while shape.capacity() < 1_000_000_000 {
             let larger = shape.larger().unwrap();

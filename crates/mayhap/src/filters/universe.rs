@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use crate::batch::copy;
 use crate::bits::{GrowingWords, Words};
-use crate::error::{BuildError, DecodeError, Mismatch, SpecError};
-use crate::family::{Cost, Details, Family, Guarantee, Make};
+use crate::error::{BuildError, DecodeError, Knob, Mismatch, SpecError};
+use crate::family::{Cost, Details, Family, Guarantee, Make, Profile};
 use crate::hash::Hashing;
 #[cfg(feature = "std")]
 use crate::hash::Key;
@@ -18,7 +18,7 @@ use crate::rates::Rate;
 use crate::retrieval::{self, Equation, Fingerprint, Joined, Retrieval, Shape, Should, Solved};
 use crate::shards::{self, DigestShards};
 use crate::shell::{self, Kernel, Shell, filter};
-use crate::spec::{Layout, MAX_BITS, MAX_CAPACITY, Plan, Spec, UniverseSize};
+use crate::spec::{Layout, MAX_BITS, MAX_CAPACITY, Plan, Request, Size, Spec};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `universe`.
@@ -27,6 +27,7 @@ pub(crate) static FAMILY: Family = Family {
     name: "universe",
     summary: "fixed set, all other keys known: no errors",
     can: Universe::CAN,
+    knobs: &[Knob::Layout.any(), Knob::Others.any()],
     probing: &[Probing::Stages],
     cost: Cost { query: "O(log2(m/n))", insert: "–", space: "1.02 n (log2(m/n) + 2)" },
     make: Make::Within(|spec, set, universe, threads| {
@@ -36,7 +37,88 @@ pub(crate) static FAMILY: Family = Family {
     plan: |spec| Ok(spec.universe()?.plan()),
     decode: |frame, hashing| Ok(Box::new(Universe::decode(frame, hashing)?)),
     in_place: false,
+    profile: Profile { slack: |bits| 128 + bits / 200, has_kernels: true, ..Profile::USUAL },
 };
+
+/// The numbers of a set within a known universe, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct UniverseSize {
+    /// The number of different keys of the set.
+    pub capacity: u64,
+    /// The number of keys that are known not to be in it.
+    pub others: u64,
+    /// Columns of the first stage.
+    pub columns: u32,
+    /// Bits of a row: 64 or 128.
+    pub row_bits: u32,
+    /// The requested rate, or `fpr` if none was requested.
+    pub fpr_asked: f64,
+    /// The rate of unknown keys. Of the others none is admitted.
+    pub fpr: f64,
+}
+
+impl UniverseSize {
+    /// The first stage has at most so many.
+    const MOST_COLUMNS: u32 = 32;
+
+    /// Bits of both stages together, if shards have the same number of keys and as many are bumped as usual.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        let shards = 1 << math::shard_bits(self.capacity);
+        let (keys, others) = (self.capacity.div_ceil(shards), self.others / shards);
+        let first = match self.columns {
+            0 => 0,
+            columns => math::ribbon_words(keys, self.row_bits, columns, 0),
+        };
+        let admitted = keys + (others >> self.columns);
+        shards * 64 * (first + math::ribbon_words(admitted, self.row_bits, 1, 0))
+    }
+
+    /// Rows of 128 bits are `compact`, of 64 `fastest`.
+    #[must_use]
+    pub const fn layout(&self) -> Layout {
+        if self.row_bits == 128 { Layout::Compact } else { Layout::Fastest }
+    }
+}
+
+impl Size for UniverseSize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: None }
+    }
+}
+
+impl Spec {
+    /// Solves for what is not requested, for a set within a known universe: as many columns in the first stage as make both
+    /// stages smallest for so many [others](Spec::with_others), or more if the rate of unknown keys asks for them.
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn universe(&self) -> Result<UniverseSize, SpecError> {
+        let asked = FAMILY.check(self)?;
+        let capacity = asked.capacity.ok_or(SpecError::Incomplete)?;
+        let others = asked.others.unwrap_or(0);
+        let row_bits = if asked.layout == Some(Layout::Compact) { 128 } else { 64 };
+        let size = |columns: u32| {
+            let fpr = math::universe_fpr(columns);
+            let fpr_asked = asked.fpr.unwrap_or(fpr);
+            UniverseSize { capacity, others, columns, row_bits, fpr_asked, fpr }
+        };
+        // The second stage admits one in two of those that the first one admits.
+        let for_others = (others / capacity).max(1).ilog2().min(UniverseSize::MOST_COLUMNS);
+        let sizes = || (for_others..=UniverseSize::MOST_COLUMNS).map(size);
+        // With others a rate follows from them.
+        let rate = asked.fpr.or(asked.others.map(|_| 1.0)).ok_or(SpecError::Incomplete)?;
+        Request { fpr: Some(rate), ..*asked }.solved(
+            |_, p| sizes().find(|size| size.fpr <= p),
+            |_, bits, p| {
+                sizes().find(|size| p.is_none_or(|p| size.fpr <= p)).filter(|size| size.bits() <= bits)
+            },
+            |_, _| None,
+        )
+    }
+}
 
 /// How a key that is in the set and among the others is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,18 +6,18 @@ use core::convert::Infallible;
 
 use crate::batch::pipeline;
 use crate::bits::Words;
-use crate::error::{DecodeError, Mismatch, Parameter, SpecError, must_agree};
-use crate::family::{Cost, Details, Family, Guarantee, Make, WindowReport};
+use crate::error::{DecodeError, Knob, Mismatch, Parameter, SpecError, must_agree};
+use crate::family::{Cost, Details, Family, Guarantee, Make, Profile, WindowReport};
 use crate::hash::{Digest, Hashing, Key};
-use crate::math::{self, MAX_PROBES, WINDOWED_GENERATIONS};
-use crate::narrow::index;
+use crate::math::{self, MAX_PROBES, WINDOWED_GENERATIONS, first_false};
+use crate::narrow::{index, whole};
 use crate::paths::Paths;
 use crate::probing::{PHI, Probing, reduce};
 use crate::rates::Rate;
 use crate::raw::simd::prefetch;
 use crate::raw::simd::probes::is_far;
 use crate::shell::{self, Empty, Inserts, Kernel, Shell, filter};
-use crate::spec::{MAX_BITS, MAX_CAPACITY, Plan, Spec, WindowedSize};
+use crate::spec::{CAPACITY, MAX_BITS, Plan, Size, Spec};
 use crate::traits::Insertion;
 use crate::wire::{Fields, Frame, Writer};
 
@@ -27,6 +27,7 @@ pub(crate) static FAMILY: Family = Family {
     name: "windowed",
     summary: "remembers the last n keys of an endless stream",
     can: Windowed::CAN,
+    knobs: &[],
     probing: &[Probing::Sliced, Probing::SlicedSquares],
     cost: Cost { query: "O(k)", insert: "O(k) amortized", space: "2.2 to 3.8 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Windowed::from_spec(spec)?))),
@@ -35,7 +36,121 @@ pub(crate) static FAMILY: Family = Family {
     decode: |frame, hashing| Ok(Box::new(Windowed::decode(frame, hashing)?)),
     // Slices are cleared: a writer that dies there has forgotten keys that the header still counts.
     in_place: false,
+    profile: Profile { is_ordered: true, ..Profile::USUAL },
 };
+
+/// The numbers of a windowed filter, all known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct WindowedSize {
+    /// The number of keys that it remembers at least.
+    pub capacity: u64,
+    /// Slices that each key is in.
+    pub probes: u32,
+    /// Generations that are remembered in full.
+    pub generations: u32,
+    /// Keys of a generation.
+    pub generation: u64,
+    /// Bits of each slice; a multiple of 64.
+    pub slice_bits: u64,
+    /// The requested rate, or `fpr` if none was requested.
+    pub fpr_asked: f64,
+    /// The rate that these integers give at the end of a generation, when it is highest.
+    pub fpr: f64,
+}
+
+impl WindowedSize {
+    /// A filter for the last `capacity` keys with so many slices for each, and so many generations. Its rates are not
+    /// computed.
+    fn of(capacity: u64, probes: u32, generations: u32) -> Self {
+        let generation = capacity.div_ceil(generations.into());
+        let slice_bits = math::windowed_slice_bits(probes, generation);
+        Self { capacity, probes, generations, generation, slice_bits, fpr_asked: 1.0, fpr: 1.0 }
+    }
+
+    /// The one with the fewest bits that keeps a rate; `None` if none does.
+    fn smallest(capacity: u64, fpr: f64) -> Option<Self> {
+        let mut best: Option<Self> = None;
+        for probes in 1..=MAX_PROBES {
+            // No number of generations takes fewer bits than this. Most slices per key are ruled out by it.
+            let most = WINDOWED_GENERATIONS * probes;
+            let least = u64::from(probes + 1).saturating_mul(Self::of(capacity, probes, most).slice_bits);
+            let half_full = capacity as f64 * f64::from(probes) / core::f64::consts::LN_2;
+            let least = least.max(whole(half_full * f64::from(probes + most) / f64::from(most)));
+            if best.is_some_and(|best| best.bits() <= least) {
+                continue;
+            }
+            let keeping = math::windowed_fprs(probes).take_while(|&rate| rate <= fpr).zip(1..);
+            let sizes = keeping.map(|(_, generations)| Self::of(capacity, probes, generations));
+            best = best.into_iter().chain(sizes).min_by_key(Self::bits);
+        }
+        best
+    }
+
+    /// The slices: those of a key, and one more for each generation that is remembered.
+    #[must_use]
+    pub const fn slices(&self) -> u32 {
+        self.probes + self.generations
+    }
+
+    /// The bits of all slices together.
+    #[must_use]
+    pub const fn bits(&self) -> u64 {
+        self.slice_bits.saturating_mul(self.slices() as u64)
+    }
+}
+
+impl Size for WindowedSize {
+    fn plan(&self) -> Plan {
+        let Self { capacity, fpr_asked, fpr, probes, .. } = *self;
+        Plan { capacity, fpr_asked, fpr, bits: self.bits(), probes: Some(probes) }
+    }
+}
+
+impl Spec {
+    /// Solves for what is not requested, for a windowed filter: the slices and generations that take the fewest bits.
+    ///
+    /// ```
+    /// use mayhap::Spec;
+    ///
+    /// let sized = Spec::sized(1_000_000, 0.01).windowed()?;
+    /// assert_eq!((sized.probes, sized.generations, sized.generation), (10, 24, 41_667));
+    /// assert!(sized.fpr <= 0.01 && sized.bits() < 20_500_000);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`SpecError`] names what is wrong, missing or contradictory.
+    pub fn windowed(&self) -> Result<WindowedSize, SpecError> {
+        let asked = FAMILY.check(self)?;
+        let fitting =
+            |n: u64, p: f64, bits: u64| WindowedSize::smallest(n, p).filter(|size| size.bits() <= bits);
+        let size = asked.solved(
+            WindowedSize::smallest,
+            |n, bits, p| {
+                if let Some(p) = p {
+                    return fitting(n, p, bits);
+                }
+                let of = |probes: u32| {
+                    let rates = (1..).zip(math::windowed_fprs(probes));
+                    rates.map(move |(generations, fpr)| WindowedSize {
+                        fpr,
+                        ..WindowedSize::of(n, probes, generations)
+                    })
+                };
+                let fits = (1..=MAX_PROBES).flat_map(of).filter(|size| size.bits() <= bits);
+                fits.min_by(|one, other| one.fpr.total_cmp(&other.fpr))
+            },
+            |bits, p| {
+                let n = first_false(1, bits + 1, |n| fitting(n, p, bits).is_some()) - 1;
+                (n > 0).then(|| fitting(n, p, bits)).flatten()
+            },
+        )?;
+        let WindowedSize { probes, generations, generation, slice_bits, .. } = size;
+        let fpr = math::windowed_fpr(probes, generations, generation, slice_bits);
+        Ok(WindowedSize { fpr_asked: asked.fpr.unwrap_or(fpr), fpr, ..size })
+    }
+}
 
 /// The most slices: those of a key, and of the generations.
 const MAX_SLICES: usize = (MAX_PROBES * (1 + WINDOWED_GENERATIONS)) as usize;
@@ -448,25 +563,18 @@ impl Windowed {
     /// keys each: the `k`, `l` and `g` of the paper.
     ///
     /// # Errors
-    /// As for [`new`](Windowed::new); and [`SpecError::Generations`] unless there are 1 to 3 for each slice of a key.
+    /// As for [`new`](Windowed::new); and [`SpecError::Range`] unless there are 1 to 3 generations for each slice of a key.
     pub fn with_slices(probes: u32, generations: u32, generation: u64) -> Result<Self, SpecError> {
-        if !(1..=MAX_PROBES).contains(&probes) {
-            return Err(SpecError::Probes { asked: probes });
-        }
-        let limit = WINDOWED_GENERATIONS * probes;
-        if !(1..=limit).contains(&generations) {
-            return Err(SpecError::Generations { asked: generations, limit });
-        }
-        if !(1..=MAX_CAPACITY).contains(&generation) {
-            return Err(SpecError::Capacity { asked: generation, limit: MAX_CAPACITY });
-        }
+        Knob::Probes.within(1, MAX_PROBES).check(probes.into())?;
+        Knob::Generations.within(1, WINDOWED_GENERATIONS * probes).check(generations.into())?;
+        CAPACITY.check(generation.into())?;
         let slice_bits = math::windowed_slice_bits(probes, generation);
         let fpr = math::windowed_fpr(probes, generations, generation, slice_bits);
         let capacity = generation * u64::from(generations);
         let size =
             WindowedSize { capacity, probes, generations, generation, slice_bits, fpr_asked: fpr, fpr };
         if size.bits() > MAX_BITS {
-            return Err(SpecError::Bits { asked: size.bits(), limit: MAX_BITS });
+            return Err(SpecError::TooLarge { bits: size.bits(), limit: MAX_BITS });
         }
         let kernel = Slices::of(size, Paths::default())?;
         Ok(Self(Shell { kernel, hashing: Hashing::default(), inserted: Some(0) }))

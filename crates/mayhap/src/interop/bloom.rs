@@ -113,7 +113,7 @@ impl ForeignBloom {
     /// An empty one.
     pub(super) fn empty(shape: Shape, peer: Peer) -> Result<Self, SpecError> {
         if !(1..=MAX_BITS).contains(&shape.bits) {
-            return Err(SpecError::Bits { asked: shape.bits, limit: MAX_BITS });
+            return Err(SpecError::TooLarge { bits: shape.bits, limit: MAX_BITS });
         }
         Ok(Self { words: Words::zeroed(words_for(shape.bits))?, shape, inserted: Some(0), peer })
     }

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 use super::bloom::{ForeignBloom, Peer, Shape, as_foreign_bloom};
 use super::{Format, Making};
 use crate::bits::{OutOfMemory, Words};
-use crate::error::{DecodeError, SpecError};
+use crate::error::{DecodeError, Knob, SpecError};
 use crate::family::AnyFilter;
 use crate::hash::ForeignHash;
 use crate::narrow::{index, whole};
@@ -58,7 +58,8 @@ pub fn create(making: &Making, seed: [u8; 32]) -> Result<Box<dyn AnyFilter>, Spe
 }
 
 fn make(making: &Making, seed: [u8; 32]) -> Result<ForeignBloom, SpecError> {
-    making.without(true, true)?;
+    making.without(Knob::Seed, FORMAT.name)?;
+    making.without(Knob::Growth, FORMAT.name)?;
     let (capacity, fpr) = (making.capacity, making.fpr);
     let ln2 = core::f64::consts::LN_2;
     let bytes = whole(libm::ceil(capacity as f64 * libm::log(fpr) / (-8.0 * ln2 * ln2)));

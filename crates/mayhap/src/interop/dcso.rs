@@ -22,7 +22,7 @@ use flate2::write::GzEncoder;
 use super::bloom::{ForeignBloom, Peer, Shape, as_foreign_bloom};
 use super::{Format, Making, Reading};
 use crate::bits::{Bytes, Words, words_for};
-use crate::error::{DecodeError, SpecError};
+use crate::error::{DecodeError, Knob, SpecError};
 use crate::family::AnyFilter;
 use crate::hash::ForeignHash;
 use crate::narrow::{index, low_u8, whole, whole_u32};
@@ -51,7 +51,8 @@ const HEADER: u64 = 48;
 const VERSION: u8 = 1;
 
 fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
-    making.without(true, true)?;
+    making.without(Knob::Seed, FORMAT.name)?;
+    making.without(Knob::Growth, FORMAT.name)?;
     let (capacity, fpr) = (making.capacity, making.fpr);
     let bits = bits_for(capacity, fpr);
     if bits == 0 {

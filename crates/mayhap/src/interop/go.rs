@@ -24,12 +24,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use serde::Deserialize;
 
+use super::MOST_PROBES;
 use super::bloom::{ForeignBloom, Peer, Shape, as_foreign_bloom};
 use super::{Format, Making, Reading, big_endian};
 use crate::bits::{OutOfMemory, Words, words_for};
-use crate::error::{DecodeError, SpecError};
+use crate::error::{DecodeError, Knob, SpecError};
 use crate::family::AnyFilter;
 use crate::hash::ForeignHash;
+use crate::narrow::small;
 use crate::narrow::{index, low_u8, whole};
 use crate::probing::Probing;
 use crate::spec::MAX_BITS;
@@ -67,7 +69,8 @@ pub static GOB: Format = Format {
 
 /// `NewWithEstimates`.
 fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
-    making.without(true, true)?;
+    making.without(Knob::Seed, FORMAT.name)?;
+    making.without(Knob::Growth, FORMAT.name)?;
     let (capacity, fpr) = (making.capacity, making.fpr);
     let ln2 = core::f64::consts::LN_2;
     let bits = whole(libm::ceil(-(capacity as f64) * libm::log(fpr) / (ln2 * ln2)));
@@ -101,8 +104,8 @@ pub fn locations(key: &[u8], probes: u32) -> Vec<u64> {
 fn create(bits: u64, probes: u64, made_for: Option<(u64, f64)>) -> Result<Box<dyn AnyFilter>, SpecError> {
     let length = bits;
     let bits = bits.max(1);
-    let refused = SpecError::Probes { asked: u32::try_from(probes).unwrap_or(u32::MAX) };
-    let probes = super::probes(probes.max(1)).map_err(|_| refused)?;
+    Knob::Probes.within(1, MOST_PROBES).check(probes.max(1).into())?;
+    let probes = small(probes.max(1));
     let mut shape = Shape::told_nothing(bits, probes, ForeignHash::Murmur3Twice, Probing::Go);
     if let Some((capacity, fpr_asked)) = made_for {
         shape = Shape { capacity, fpr_asked, ..shape };

@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 
 use super::bloom::{ForeignBloom, Peer, Shape, as_foreign_bloom};
 use super::{Format, Making, Reading, big_endian};
-use crate::error::{DecodeError, SpecError};
+use crate::error::{DecodeError, Knob, SpecError};
 use crate::family::AnyFilter;
 use crate::hash::ForeignHash;
 use crate::narrow::{whole, whole_u32};
@@ -67,7 +67,8 @@ pub fn create(making: &Making, strategy: Strategy) -> Result<Box<dyn AnyFilter>,
 }
 
 fn make(making: &Making, strategy: Strategy) -> Result<ForeignBloom, SpecError> {
-    making.without(true, true)?;
+    making.without(Knob::Seed, FORMAT.name)?;
+    making.without(Knob::Growth, FORMAT.name)?;
     let (capacity, fpr) = (making.capacity, making.fpr);
     let bits = bits_wanted(capacity, fpr);
     let words = words_for_wanted(bits, capacity, fpr)?;
@@ -95,7 +96,7 @@ pub(super) fn words_for_wanted(bits: u64, capacity: u64, fpr: f64) -> Result<u64
     match bits.div_ceil(64) {
         0 => Err(SpecError::NoBits { capacity, fpr }),
         words @ 1..=MOST => Ok(words),
-        _ => Err(SpecError::Bits { asked: bits, limit: MOST * 64 }),
+        _ => Err(SpecError::TooLarge { bits: bits, limit: MOST * 64 }),
     }
 }
 

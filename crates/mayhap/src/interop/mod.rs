@@ -41,11 +41,11 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::bits::Bytes;
-use crate::error::{DecodeError, SpecError};
+use crate::error::{DecodeError, Knob, SpecError};
 use crate::family::{AnyFilter, Family};
 use crate::hash::Hashing;
 use crate::probing::Probing;
-use crate::spec::{MAX_CAPACITY, MIN_FPR};
+use crate::spec::{CAPACITY, MIN_FPR};
 use crate::wire::Frame;
 
 mod big_endian;
@@ -206,9 +206,7 @@ impl Making {
 
     /// Numbers that make sense to every program.
     pub(crate) fn check(&self) -> Result<(), SpecError> {
-        if !(1..=MAX_CAPACITY).contains(&self.capacity) {
-            return Err(SpecError::Capacity { asked: self.capacity, limit: MAX_CAPACITY });
-        }
+        CAPACITY.check(self.capacity.into())?;
         // Written so that a NaN is refused, too.
         if !(self.fpr >= MIN_FPR && self.fpr < 1.0) {
             return Err(SpecError::Fpr { asked: self.fpr });
@@ -221,15 +219,14 @@ impl Making {
         self.version.is_none_or(|asked| asked >= version)
     }
 
-    /// Refuses a seed, or a growth, that the program does not have.
-    pub(crate) fn without(&self, seed: bool, growth: bool) -> Result<(), SpecError> {
-        if seed && self.seed != 0 {
-            return Err(SpecError::NoSeed { asked: self.seed });
-        }
-        if growth && self.growth.is_some() {
-            return Err(SpecError::NoLayers);
-        }
-        Ok(())
+    /// Refuses a seed or a growth that filters of a format do not have.
+    pub(crate) fn without(&self, knob: Knob, format: &'static str) -> Result<(), SpecError> {
+        let is_requested = match knob {
+            Knob::Seed => self.seed != 0,
+            Knob::Growth => self.growth.is_some(),
+            _ => false,
+        };
+        if is_requested { Err(SpecError::NotFor { knob, family: format, others: &[] }) } else { Ok(()) }
     }
 }
 

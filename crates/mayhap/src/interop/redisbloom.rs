@@ -25,20 +25,23 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::Any;
 
+use super::Format;
+use super::MOST_PROBES;
+use super::Making;
+use super::bloom;
 use super::redis_dump::{self, Array, Dump};
-use super::{Format, MOST_PROBES, Making, bloom};
 use crate::batch::BATCH;
 use crate::bits::OutOfMemory;
-use crate::error::{DecodeError, Full, Limit, Mismatch, Parameter, SpecError, must_agree};
+use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree};
 use crate::family::{self, AnyFilter, Capabilities, Details, Family, Guarantee, LayerReport, Report};
-use crate::filters::scalable::FAMILY;
+use crate::filters::scalable::{FAMILY, GROWTH, MAX_GROWTH};
 use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math;
 use crate::narrow::{index, low_u8, small, small_len, whole};
 use crate::probing::Probing;
 use crate::probing::foreign::ForeignPositions;
 use crate::raw::simd::prefetch;
-use crate::spec::{MAX_BITS, MAX_CAPACITY, MAX_GROWTH};
+use crate::spec::{MAX_BITS, MAX_CAPACITY};
 use crate::traits::{Filter, Insert, Insertion, Merge};
 use crate::wire::{Fields, Frame, Writer};
 
@@ -249,7 +252,7 @@ impl Link {
 
 /// An empty filter; a growth that nobody asks for is the program's own.
 fn make(making: &Making) -> Result<RedisBloom, SpecError> {
-    making.without(true, false)?;
+    making.without(Knob::Seed, FORMAT.name)?;
     let growth = Growth::Times(making.growth.unwrap_or(DEFAULT_GROWTH));
     let fpr = if making.is_since((8, 0)) { making.fpr.min(MOST_FPR) } else { making.fpr };
     RedisBloom::reserve(making.capacity, fpr, growth)
@@ -266,13 +269,11 @@ impl RedisBloom {
             Growth::Times(times) => (times, times != 0),
             Growth::Never { told } => (told, false),
         };
-        if growth > MAX_GROWTH {
-            return Err(SpecError::Growth { asked: growth, limit: MAX_GROWTH });
-        }
+        GROWTH.check(growth.into())?;
         let options = NO_ROUND | FORCE_64 | if scaling { 0 } else { NO_SCALING };
         let shape = Shape::new(capacity, if scaling { fpr * TIGHTENING } else { fpr }, options);
         if shape.bytes > MAX_BITS / 8 {
-            return Err(SpecError::Bits { asked: shape.bytes * 8, limit: MAX_BITS });
+            return Err(SpecError::TooLarge { bits: shape.bytes * 8, limit: MAX_BITS });
         }
         Ok(Self { options, growth, links: Vec::from([Link::empty(shape)?]) })
     }

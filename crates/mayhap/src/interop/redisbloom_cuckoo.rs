@@ -31,19 +31,21 @@ use core::any::Any;
 use core::num::{NonZeroU8, NonZeroU16};
 use core::ops::Range;
 
+use super::Format;
+use super::Making;
+use super::bloom;
 use super::redis_dump::{self, Array, Dump};
-use super::{Format, Making, bloom};
 use crate::batch::BATCH;
 use crate::bits::OutOfMemory;
-use crate::error::{DecodeError, Full, Limit, SpecError};
+use crate::error::{DecodeError, Full, Knob, Limit, SpecError};
 use crate::family::{AnyFilter, Capabilities, Details, Family, Guarantee, LayerReport, Report, Slots};
 use crate::filters::cuckoo::FAMILY;
 use crate::hash::{Digest, ForeignHash, Hashing};
 use crate::math;
-use crate::narrow::index;
+use crate::narrow::{index, low_u16};
 use crate::probing::Probing;
 use crate::raw::simd::prefetch;
-use crate::spec::{MAX_BITS, MAX_CAPACITY};
+use crate::spec::{CAPACITY, KnobRange, MAX_BITS};
 use crate::traits::{Count, Filter, Insert, Insertion, Removal, Remove};
 use crate::wire::{Fields, Frame, Writer};
 
@@ -66,7 +68,7 @@ const DEFAULT_MOVES: NonZeroU16 = NonZeroU16::new(20).expect("not 0");
 const DEFAULT_GROWTH: u32 = 1;
 
 /// The highest power of two in 16 bits.
-const MAX_GROWTH: u32 = 1 << 15;
+const GROWTH: KnobRange = Knob::Growth.within(0, 1 << 15);
 
 /// The most tables that a filter grows to. Every one of them is asked for each key.
 const MAX_TABLES: usize = 1 << 16;
@@ -132,9 +134,10 @@ fn find(table: &[u8], bucket: u16, place: Place, wanted: u8) -> Option<usize> {
 }
 
 fn make(making: &Making) -> Result<RedisCuckoo, SpecError> {
-    making.without(true, false)?;
-    let asked = making.growth.unwrap_or(DEFAULT_GROWTH);
-    let growth = u16::try_from(asked).map_err(|_| SpecError::Growth { asked, limit: MAX_GROWTH })?;
+    making.without(Knob::Seed, FORMAT.name)?;
+    let growth = making.growth.unwrap_or(DEFAULT_GROWTH);
+    GROWTH.check(growth.into())?;
+    let growth = low_u16(growth.into());
     RedisCuckoo::reserve(making.capacity, DEFAULT_BUCKET, DEFAULT_MOVES, growth)
 }
 
@@ -151,18 +154,14 @@ impl RedisCuckoo {
         max_iterations: NonZeroU16,
         expansion: u16,
     ) -> Result<Self, SpecError> {
-        if !(1..=MAX_CAPACITY).contains(&capacity) {
-            return Err(SpecError::Capacity { asked: capacity, limit: MAX_CAPACITY });
-        }
-        if u32::from(expansion) > MAX_GROWTH {
-            return Err(SpecError::Growth { asked: expansion.into(), limit: MAX_GROWTH });
-        }
+        CAPACITY.check(capacity.into())?;
+        GROWTH.check(expansion.into())?;
         let growth = if expansion == 0 { 0 } else { expansion.next_power_of_two() };
         let bucket = u16::from(bucket_size.get());
         let buckets = (capacity / u64::from(bucket)).max(2).next_power_of_two();
         let slots = buckets * u64::from(bucket);
         if slots > MAX_BITS / u64::from(FINGERPRINT) {
-            return Err(SpecError::Bits { asked: slots * u64::from(FINGERPRINT), limit: MAX_BITS });
+            return Err(SpecError::TooLarge { bits: slots * u64::from(FINGERPRINT), limit: MAX_BITS });
         }
         let tables = Vec::from([Array::zeroed(slots)?]);
         Ok(Self { keys: 0, removed: 0, bucket, moves: max_iterations.get(), growth, tables })

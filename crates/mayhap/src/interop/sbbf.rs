@@ -26,7 +26,7 @@ use core::any::Any;
 use super::{Format, Making};
 use crate::batch::BATCH;
 use crate::bits::{Bytes, OutOfMemory, Words};
-use crate::error::{DecodeError, FoldError, Full, Mismatch, Parameter, SpecError, must_agree};
+use crate::error::{DecodeError, FoldError, Full, Knob, Mismatch, Parameter, SpecError, must_agree};
 use crate::family::{self, AnyFilter, Capabilities, Family, Guarantee, Report};
 use crate::filters::blocked::FAMILY;
 use crate::hash::{Digest, ForeignHash, Hashing};
@@ -174,12 +174,13 @@ pub(super) fn write(filter: &Sbbf) -> Vec<u8> {
 
 /// As pyarrow and DuckDB size it.
 fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
-    making.without(true, true)?;
+    making.without(Knob::Seed, FORMAT.name)?;
+    making.without(Knob::Growth, FORMAT.name)?;
     let (capacity, fpr_asked) = (making.capacity, making.fpr);
     let bits = -8.0 * capacity as f64 / libm::log1p(-libm::pow(fpr_asked, 1.0 / 8.0));
     let bits = (whole(libm::ceil(bits))).max(BLOCK * 8);
     if bits > MOST_BYTES_MADE * 8 {
-        return Err(SpecError::Bits { asked: bits, limit: MOST_BYTES_MADE * 8 });
+        return Err(SpecError::TooLarge { bits: bits, limit: MOST_BYTES_MADE * 8 });
     }
     let words = Words::zeroed(bits.next_power_of_two() / 64)?;
     Ok(Box::new(Sbbf { words, capacity, fpr_asked, inserted: Some(0) }))

@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use super::bloom::{ForeignBloom, Peer, Shape, as_foreign_bloom};
 use super::guava::{bits_wanted, rounded, words_for_wanted};
 use super::{Format, HashRule, Making, Reading, big_endian};
-use crate::error::{DecodeError, SpecError};
+use crate::error::{DecodeError, Knob, SpecError};
 use crate::family::AnyFilter;
 use crate::hash::ForeignHash;
 use crate::probing::Probing;
@@ -33,7 +33,7 @@ pub static FORMAT: Format = Format {
 };
 
 fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
-    making.without(false, true)?;
+    making.without(Knob::Growth, FORMAT.name)?;
     let (capacity, fpr) = (making.capacity, making.fpr);
     let bits = bits_wanted(capacity, fpr);
     let words = words_for_wanted(bits, capacity, fpr)?;
@@ -43,9 +43,10 @@ fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
         (Ok(seed), Probing::Spark2) => seed as i32,
         (Ok(0), _) => 0,
         (Err(_), Probing::Spark2) => {
-            return Err(SpecError::Seed { asked: making.seed, limit: u32::MAX.into() });
+            let (least, most) = (0u32.into(), u32::MAX.into());
+            return Err(SpecError::Range { knob: Knob::Seed, asked: making.seed.into(), least, most });
         }
-        _ => return Err(SpecError::NoSeed { asked: making.seed }),
+        _ => return Err(SpecError::NotFor { knob: Knob::Seed, family: FORMAT.name, others: &[] }),
     };
     let hashing = hashing(seed, &making.reading);
     let shape = Shape { bits: words * 64, probes, hashing, probing, capacity, fpr_asked: fpr };

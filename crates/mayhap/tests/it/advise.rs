@@ -2,7 +2,8 @@
 
 use mayhap::advise::{Advice, Beyond, Choice, First, Needs, Reason, Rule, Warning, advise};
 use mayhap::{
-    AdviseError, AnyFilter, Capabilities, CountingRule, Digest, Guarantee, Hashing, Layout, Make, SpecError,
+    AdviseError, AnyFilter, Capabilities, CountingRule, Digest, Guarantee, Hashing, Knob, Layout, Make,
+    SpecError,
 };
 use mayhap_eval::Random;
 
@@ -704,13 +705,13 @@ fn what_no_family_does_is_refused_with_the_way_out() {
             known.with_integers(999),
             "1000 different integers below 999 were asked for, and there are only 999",
         ),
-        (known.with_sets(0), "0 areas were asked for"),
-        (known.with_sets(65_536), "65536 areas were asked for; a filter has 1 to 65535"),
+        (known.with_sets(0), "areas must be 1 to 65535, not 0"),
+        (known.with_sets(65_536), "areas must be 1 to 65535, not 65536"),
         (known.with_fpr(0.0), "false-positive rate"),
         (known.with_fpr(1.0), "false-positive rate"),
         (known.with_fpr(f64::NAN), "false-positive rate"),
         (keys(0), "capacity"),
-        (keys(u64::MAX), "the limit is"),
+        (keys(u64::MAX), "split the set"),
         (Needs::new().with_window(0), "capacity"),
         (keys(1 << 48).with_fpr(1e-9), "the limit is"),
     ];
@@ -718,7 +719,10 @@ fn what_no_family_does_is_refused_with_the_way_out() {
         let message = advise(&needs).map(|advice| advice.choice.family.name).expect_err(text).to_string();
         assert!(message.contains(text), "{needs:?} says: {message}");
     }
-    assert!(matches!(advise(&keys(0)), Err(AdviseError::Spec(SpecError::Capacity { .. }))));
+    assert!(matches!(
+        advise(&keys(0)),
+        Err(AdviseError::Spec(SpecError::Range { knob: Knob::Capacity, .. }))
+    ));
 }
 
 // Everything at once.

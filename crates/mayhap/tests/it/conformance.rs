@@ -199,10 +199,6 @@ fn answers(filter: &dyn AnyFilter, family: &Family, indexes: Range<u64>) -> Vec<
     keys(family, indexes).iter().map(|key| filter.contains(key)).collect()
 }
 
-/// Families whose bytes depend on the order of the inserts, so that merging does not equal inserting both. All others
-/// are held to the same bytes.
-const ORDERED: &[&str] = &["spectral", "dleft", "cuckoo", "scalable", "windowed", "table"];
-
 fn each_family(mut test: impl FnMut(&'static Family)) {
     for family in FAMILIES {
         // Seen only when a test fails.
@@ -284,8 +280,7 @@ fn a_plan_is_what_is_built() {
             // A family that grows starts empty, and its plan is for the capacity.
             if !family.can.grows {
                 // How many keys a ribbon bumps depends on them.
-                let slack =
-                    if ["ribbon", "universe"].contains(&family.name) { 128 + report.bits / 200 } else { 0 };
+                let slack = (family.profile.slack)(report.bits);
                 assert!(plan.bits.abs_diff(report.bits) <= slack, "{} and {} bits", plan.bits, report.bits);
             }
             assert!(plan.bits_per_key() > 0.0);
@@ -659,7 +654,7 @@ fn merging_equals_inserting_both() {
         // What both have is inserted twice, which families that count can tell.
         let mut both = filled(family, 1500, 0..600);
         insert(&mut *both, &keys(family, 400..1000));
-        if !ORDERED.contains(&family.name) {
+        if !family.profile.is_ordered {
             assert_eq!(uncounted(&*ours), uncounted(&*both));
         }
         assert_eq!(ours.report().inserted, None);
@@ -678,8 +673,7 @@ fn merging_equals_inserting_both() {
         } else {
             combine(&mut *ours, &*again, Combine::Union).unwrap();
         }
-        // Copies of a fingerprint are not counted in `expanding`, but they are there.
-        assert!(uncounted(&*ours) == all || family.can.counts || family.name == "expanding");
+        assert!(uncounted(&*ours) == all || family.can.counts || family.profile.keeps_copies);
         assert!(holds_all(&*ours, &keys(family, 0..1000)));
     });
 }
@@ -1057,7 +1051,7 @@ fn bytes_do_not_depend_on_the_order_of_inserts() {
         if !takes_keys(family) {
             return;
         }
-        if ORDERED.contains(&family.name) {
+        if family.profile.is_ordered {
             return;
         }
         let mut upwards = keys(family, 0..5000);
@@ -1583,7 +1577,7 @@ fn a_file_of_a_known_family_is_not_called_one_of_an_unknown_family() {
         match family.name {
             "bloom" => assert!(outcome.is_ok()),
             _ => {
-                let other = DecodeError::OtherFamily { expected: "bloom", found: family.id };
+                let other = DecodeError::OtherFamily { expected: "bloom", found: family.name };
                 assert_eq!(outcome.unwrap_err(), other);
             }
         }

@@ -169,7 +169,7 @@ fn crafted_parameters_are_refused() {
     let other = Bloom::new(10, 0.01).unwrap().to_bytes();
     assert_eq!(
         Counting::from_bytes(&other).unwrap_err(),
-        DecodeError::OtherFamily { expected: "counting", found: 1 }
+        DecodeError::OtherFamily { expected: "counting", found: "bloom" }
     );
 }
 

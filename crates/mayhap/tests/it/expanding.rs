@@ -5,10 +5,10 @@
 
 use std::collections::HashMap;
 
-use mayhap::sizes::EXPANDING_DOUBLINGS;
+use mayhap::sizes::DEFAULT_DOUBLINGS;
 use mayhap::wire::{Frame, Verify};
 use mayhap::{
-    AnyFilter, DecodeError, Digest, Error, Expanding, Filter, Full, Hashing, Insert, Insertion, Limit,
+    AnyFilter, DecodeError, Digest, Error, Expanding, Filter, Full, Hashing, Insert, Insertion, Knob, Limit,
     Removal, Spec, SpecError, decode, math,
 };
 use mayhap_eval::{ABSENT, Random};
@@ -135,7 +135,7 @@ fn a_doubling_happens_when_nine_tenths_are_taken_and_not_before() {
     assert_eq!(filter.insert_new(5u64).unwrap(), Insertion::Perhaps);
     assert!(filter == before && filter.doublings().made == 0);
     filter.insert(1u64 << 50).unwrap();
-    assert_eq!((filter.doublings().made, filter.doublings().planned), (1, EXPANDING_DOUBLINGS));
+    assert_eq!((filter.doublings().made, filter.doublings().planned), (1, DEFAULT_DOUBLINGS));
     assert_eq!(filter.slots().slots, 2 * before.slots().slots);
     assert_eq!(filter.slots().used, capacity + 1);
     assert_holds(&filter, 0..capacity);
@@ -307,16 +307,17 @@ fn filters_of_different_sizes_merge() {
 #[test]
 fn what_makes_no_sense_is_refused() {
     let refused = |spec: Spec| Expanding::from_spec(&spec).unwrap_err();
-    assert_eq!(
-        refused(Spec::sized(10, 0.01).with_doublings(49)),
-        SpecError::Doublings { asked: 49, most: 48 }
-    );
-    assert_eq!(refused(Spec::sized(10, 0.01).with_probes(3)), SpecError::NoProbes { asked: 3 });
+    let doublings = refused(Spec::sized(10, 0.01).with_doublings(49));
+    assert_eq!(doublings.to_string(), "doublings must be 0 to 48, not 49");
+    assert!(matches!(
+        refused(Spec::sized(10, 0.01).with_probes(3)),
+        SpecError::NotFor { knob: Knob::Probes, .. }
+    ));
     assert!(matches!(refused(Spec::sized(10, 1e-18)), SpecError::FprBelow { .. }));
-    assert!(matches!(refused(Spec::sized(1 << 47, 0.01)), SpecError::Bits { .. }));
+    assert!(matches!(refused(Spec::sized(1 << 47, 0.01)), SpecError::TooLarge { .. }));
     for bits in [3, 51, u32::MAX] {
         let error = Expanding::with_slots(64, bits).unwrap_err();
-        assert_eq!(error, SpecError::ExpandingFingerprint { asked: bits });
+        assert_eq!(error.to_string(), format!("fingerprint bits must be 4 to 50, not {bits}"));
     }
     assert!(Expanding::with_slots(u64::MAX, 10).is_err());
     // With bits: the longest fingerprints that fit, or the most slots.

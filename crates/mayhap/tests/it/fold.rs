@@ -7,8 +7,8 @@
 
 use mayhap::bits::resized;
 use mayhap::{
-    AnyFilter, Bloom, Combine, FAMILIES, Filter, FoldError, Hashing, Make, Mismatch, Parameter, Secret, Spec,
-    Value, combine, internals, math, open,
+    AnyFilter, Bloom, Combine, FAMILIES, Filter, FoldError, Hashing, Knob, Make, Mismatch, Parameter, Secret,
+    Spec, Value, combine, internals, math, open,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 
@@ -353,7 +353,8 @@ fn filters_that_hash_differently_are_refused_whatever_their_sizes() {
 
 fn make(family: &mayhap::Family, capacity: u64) -> Box<dyn AnyFilter> {
     let Make::Empty(make) = family.make else { panic!("{}: another way to be made", family.name) };
-    make(&Spec::sized(capacity, 0.01).foldable()).unwrap()
+    let spec = Spec::sized(capacity, 0.01);
+    make(&if family.takes(Knob::Foldable) { spec.foldable() } else { spec }).unwrap()
 }
 
 fn with_keys(family: &mayhap::Family, capacity: u64, keys: std::ops::Range<u64>) -> Box<dyn AnyFilter> {

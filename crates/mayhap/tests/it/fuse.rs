@@ -189,9 +189,12 @@ fn a_source_that_fails_is_an_error() {
 fn what_cannot_be_had_is_refused_with_the_way_out() {
     let refused = |spec: Spec| Fuse::build_with(&[1u64, 2], &spec, 1).unwrap_err().to_string();
     assert!(refused(Spec::new()).contains("too little"));
-    assert!(refused(Spec::new().with_fpr(1e-12)).contains("this family reaches down to"));
-    assert!(refused(Spec::new().with_fpr(0.01).with_probes(3)).contains("leave them out"));
-    assert!(refused(Spec::new().with_fpr(0.01).with_counter_bits(4)).contains("no counters"));
+    assert!(refused(Spec::new().with_fpr(1e-12)).contains("in this family, not 1e-12"));
+    assert!(refused(Spec::new().with_fpr(0.01).with_probes(3)).contains("fuse takes no probes; bloom"));
+    assert!(
+        refused(Spec::new().with_fpr(0.01).with_counter_bits(4))
+            .contains("fuse takes no counter bits; counting")
+    );
     assert!(refused(Spec::new().with_fpr(0.01).with_bits(3)).contains("it takes"));
     assert!(Fuse::build(&["x"], 0.0).is_err());
     // By bits: as long fingerprints as they allow.

@@ -9,8 +9,8 @@ use mayhap::interop::redisbloom::{Growth, RedisBloom};
 use mayhap::interop::redisbloom_cuckoo::RedisCuckoo;
 use mayhap::interop::{self, Making, Reading, recognise};
 use mayhap::{
-    AnyFilter, Bytes, Combine, DecodeError, Full, Insertion, Limit, Mismatch, Parameter, SpecError, Value,
-    combine,
+    AnyFilter, Bytes, Combine, DecodeError, Full, Insertion, Knob, Limit, Mismatch, Parameter, SpecError,
+    Value, combine,
 };
 
 use crate::crafted;
@@ -491,13 +491,15 @@ fn what_others_cannot_be_made_of_is_refused() {
     for format in ["redisbloom", "redisbloom-cuckoo", "bloomfilter-crate"] {
         let format = interop::format(format).unwrap();
         let refused = |making: Making| format.make(&making).err().unwrap();
-        assert_eq!(refused(Making { seed: 7, ..Making::new(10, 0.1) }), SpecError::NoSeed { asked: 7 });
-        assert!(matches!(refused(Making::new(0, 0.1)), SpecError::Capacity { asked: 0, .. }));
-        assert!(matches!(refused(Making::new(1 << 48, 1e-9)), SpecError::Bits { .. }));
+        let seed = refused(Making { seed: 7, ..Making::new(10, 0.1) });
+        assert_eq!(seed, SpecError::NotFor { knob: Knob::Seed, family: format.name, others: &[] });
+        assert!(matches!(refused(Making::new(0, 0.1)), SpecError::Range { knob: Knob::Capacity, .. }));
+        assert!(matches!(refused(Making::new(1 << 48, 1e-9)), SpecError::TooLarge { .. }));
         let growth = refused(Making { growth: Some(1 << 20), ..Making::new(10, 0.1) });
         assert!(matches!(
             growth,
-            SpecError::Growth { asked: 0x10_0000, limit: 32_768 } | SpecError::NoLayers
+            SpecError::Range { knob: Knob::Growth, most: Value::Whole(32_768), .. }
+                | SpecError::NotFor { knob: Knob::Growth, .. }
         ));
         // Another's filter is not written.
         let other = make("guava", &Making::new(10, 0.1));
@@ -523,7 +525,7 @@ fn crafted_files_of_ours_are_refused_or_do_no_harm() {
         // Family and hash function do not go with the rule.
         assert_eq!(file[6..8], family.to_le_bytes());
         let other = crafted::with(file, 6, &12u16.to_le_bytes());
-        assert_eq!(opened(other), DecodeError::OtherFamily { expected, found: 12 });
+        assert_eq!(opened(other), DecodeError::OtherFamily { expected, found: "spatial" });
         assert_eq!(file[12], hash);
         let other = crafted::with(file, 12, &[38]);
         assert_eq!(opened(other), DecodeError::Hashing { scheme: 38, version: 1 });

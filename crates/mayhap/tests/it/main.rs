@@ -40,6 +40,7 @@ mod shifting_association;
 mod shifting_multiplicity;
 mod small_filters;
 mod spatial;
+mod spec;
 mod spectral;
 mod table;
 mod universe;

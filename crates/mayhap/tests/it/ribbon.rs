@@ -2,7 +2,7 @@
 //! as often as they say.
 
 use mayhap::shards::{DigestShards, MemoryShards};
-use mayhap::{BuildError, Error, Hashing, Layout, Ribbon, Secret, Spec, SpecError};
+use mayhap::{BuildError, Error, Hashing, Knob, Layout, Ribbon, Secret, Spec, SpecError};
 use mayhap_eval::Proportion;
 
 use crate::crafted;
@@ -142,7 +142,10 @@ fn what_cannot_be_is_refused_with_the_way_out() {
     };
     assert!(matches!(refused(Spec::new().with_fpr(1e-11)), SpecError::FprBelow { .. }));
     assert!(matches!(refused(Spec::new()), SpecError::Incomplete));
-    assert!(matches!(refused(Spec::new().with_fpr(0.1).with_probes(3)), SpecError::NoProbes { asked: 3 }));
+    assert!(matches!(
+        refused(Spec::new().with_fpr(0.1).with_probes(3)),
+        SpecError::NotFor { knob: Knob::Probes, .. }
+    ));
     let error =
         Ribbon::build_with(&keys(1000, 0), &Spec::new().with_fpr(0.01).with_bits(5000), 1).unwrap_err();
     assert!(matches!(error, BuildError::Spec(SpecError::Unreachable { bits: 5000, .. })), "{error}");

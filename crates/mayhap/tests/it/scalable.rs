@@ -4,8 +4,8 @@
 //! next (a chance of 6e-5 each that a right filter fails, drawn once: the seeds are fixed).
 
 use mayhap::{
-    AnyFilter, Bloom, DecodeError, Full, Hashing, Insertion, Limit, Mismatch, Parameter, Scalable, Secret,
-    Spec, SpecError, Summing, Value, encode, math, open,
+    AnyFilter, Bloom, DecodeError, Full, Hashing, Insertion, Knob, Limit, Mismatch, Parameter, Scalable,
+    Secret, Spec, SpecError, Summing, Value, encode, math, open,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 
@@ -208,19 +208,22 @@ fn what_cannot_be_had_is_refused_with_the_way_out() {
         let error = spec.scalable().expect_err(text).to_string();
         assert!(error.contains(text), "{error}");
     };
-    refused(sized.with_growth(32_769), "a growth by 32769 was asked for; it must be 1 to 32768, or 0");
+    refused(sized.with_growth(32_769), "growth must be 0 to 32768, not 32769; 0 does not grow");
     for tightening in [0.0, 1.0, -0.5, f64::NAN, f64::INFINITY, 0.999] {
-        refused(sized.with_tightening(tightening), "it must be at least 0.01 and at most 0.99");
+        refused(sized.with_tightening(tightening), "tightening must be 0.01 to 0.99, not");
     }
-    refused(sized.with_probes(7), "this family has no probes to choose");
-    refused(Spec::sized(1000, 1e-13), "this family reaches down to 1e-12; use bloom");
+    refused(sized.with_probes(7), "scalable takes no probes; bloom, blocked, counting");
+    refused(Spec::sized(1000, 1e-13), "must be at least 1e-12 in this family, not 1e-13; use bloom");
     refused(
         sized.with_bits(10_000),
         "10000 bits cannot give that false-positive rate for so many keys; it takes 14427",
     );
     refused(Spec::new().with_capacity(1000), "too little");
-    for other in [sized.with_growth(2).bloom().map(drop), sized.with_tightening(0.5).windowed().map(drop)] {
-        assert_eq!(other, Err(SpecError::NoLayers));
+    for (knob, family, other) in [
+        (Knob::Growth, "bloom", sized.with_growth(2).bloom().map(drop)),
+        (Knob::Tightening, "windowed", sized.with_tightening(0.5).windowed().map(drop)),
+    ] {
+        assert_eq!(other, Err(SpecError::NotFor { knob, family, others: &["scalable"] }));
     }
     // Any two numbers: bits are those of the first layer.
     let whole = sized.scalable().unwrap();

@@ -282,7 +282,7 @@ fn crafted_parameters_are_refused() {
     let other = Bloom::new(10, 0.01).unwrap().to_bytes();
     assert_eq!(
         ShiftingAssociation::from_bytes(&other).unwrap_err(),
-        DecodeError::OtherFamily { expected: "shifting-association", found: 1 }
+        DecodeError::OtherFamily { expected: "shifting-association", found: "bloom" }
     );
 }
 

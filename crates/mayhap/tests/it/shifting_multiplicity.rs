@@ -347,7 +347,7 @@ fn crafted_parameters_are_refused() {
     let other = Bloom::new(10, 0.01).unwrap().to_bytes();
     assert_eq!(
         ShiftingMultiplicity::from_bytes(&other).unwrap_err(),
-        DecodeError::OtherFamily { expected: "shifting-multiplicity", found: 1 }
+        DecodeError::OtherFamily { expected: "shifting-multiplicity", found: "bloom" }
     );
 }
 

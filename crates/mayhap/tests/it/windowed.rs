@@ -7,8 +7,8 @@
 use std::collections::{HashMap, VecDeque};
 
 use mayhap::{
-    AnyFilter, Bloom, DecodeError, Guarantee, Hashing, Insertion, Secret, Spec, SpecError, Summing, Windowed,
-    encode, math, open,
+    AnyFilter, Bloom, DecodeError, Guarantee, Hashing, Insertion, Knob, Secret, Spec, SpecError, Summing,
+    Windowed, encode, math, open,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 use proptest::prelude::*;
@@ -151,7 +151,7 @@ fn what_cannot_be_had_is_refused_with_the_way_out() {
         assert!(error.contains(text), "{error}");
     };
     let sized = Spec::sized(1000, 0.01);
-    refused(sized.with_probes(7), "this family has no probes to choose");
+    refused(sized.with_probes(7), "windowed takes no probes; bloom");
     refused(Spec::sized(1 << 48, 0.01), "the limit is 281474976710656");
     refused(Spec::new().with_capacity(1000), "too little");
     refused(
@@ -166,17 +166,19 @@ fn what_cannot_be_had_is_refused_with_the_way_out() {
     assert!(by_bits.fpr <= 0.01 && by_bits.bits() <= whole.bits());
     let most = Spec::new().with_fpr(0.01).with_bits(whole.bits()).windowed().unwrap();
     assert!(most.capacity >= 1000 && most.bits() <= whole.bits() && most.fpr <= 0.01);
-    assert_eq!(Windowed::with_slices(65, 1, 1).unwrap_err(), SpecError::Probes { asked: 65 });
+    let probes = Windowed::with_slices(65, 1, 1).unwrap_err();
+    assert_eq!(probes.to_string(), "probes must be 1 to 64, not 65");
     for asked in [0, 22, u32::MAX] {
-        assert_eq!(
-            Windowed::with_slices(7, asked, 1).unwrap_err(),
-            SpecError::Generations { asked, limit: 21 }
-        );
+        let refused = Windowed::with_slices(7, asked, 1).unwrap_err();
+        assert_eq!(refused.to_string(), format!("generations must be 1 to 21, not {asked}"));
     }
     for generation in [0, u64::MAX] {
-        assert!(matches!(Windowed::with_slices(7, 5, generation), Err(SpecError::Capacity { .. })));
+        assert!(matches!(
+            Windowed::with_slices(7, 5, generation),
+            Err(SpecError::Range { knob: Knob::Capacity, .. })
+        ));
     }
-    assert!(matches!(Windowed::with_slices(7, 5, 1 << 45), Err(SpecError::Bits { .. })));
+    assert!(matches!(Windowed::with_slices(7, 5, 1 << 45), Err(SpecError::TooLarge { .. })));
 }
 
 // The window.

@@ -174,7 +174,7 @@ fn errors_arise_with_their_texts() {
          use the family roaring",
     );
     let areas = |areas| Spec::sized(100, 0.01).with_areas(areas);
-    says(make("spatial", &areas(0)).err().unwrap(), "0 areas were asked for; a filter has 1 to 65535");
+    says(make("spatial", &areas(0)).err().unwrap(), "areas must be 1 to 65535, not 0");
     let (mut three, two) = (make("spatial", &areas(3)).unwrap(), make("spatial", &areas(2)).unwrap());
     let digest = three.hashing().digest_of("key");
     let seven = std::num::NonZeroU16::new(7).unwrap();
@@ -197,10 +197,13 @@ fn errors_arise_with_their_texts() {
 /// The texts of all errors. Some values are hard to reach by calls; those that are not arise in the test above and elsewhere.
 #[test]
 fn errors_have_the_texts_of_the_snapshot() {
-    use mayhap::{AreaNameProblem as Problem, Parameter, Value};
+    use mayhap::{AreaNameProblem as Problem, Knob, Parameter, Value};
     use {DecodeError as D, FoldError as F, Mismatch as M, SpecError as S};
     fn differ(what: Parameter, ours: impl Into<Value>, theirs: impl Into<Value>) -> Error {
         Mismatch::Differ { what, ours: ours.into(), theirs: theirs.into() }.into()
+    }
+    fn range<T: Into<Value>>(knob: Knob, asked: T, least: T, most: T) -> Error {
+        SpecError::Range { knob, asked: asked.into(), least: least.into(), most: most.into() }.into()
     }
     let errors: Vec<Error> = vec![
         Full { limit: Limit::Keys { capacity: 1000 }, inserted: 3 }.into(),
@@ -212,7 +215,6 @@ fn errors_have_the_texts_of_the_snapshot() {
         Full { limit: Limit::Repeats { most: 8, used: 60, slots: 120 }, inserted: 3 }.into(),
         Full { limit: Limit::Layers { most: 1024 }, inserted: 3 }.into(),
         Full { limit: Limit::Memory { bytes: 4096 }, inserted: 3 }.into(),
-        S::Areas { asked: 0, limit: 65_535 }.into(),
         S::AreaNames { names: 2, areas: 3 }.into(),
         S::AreaName { area: 3, problem: Problem::Long { bytes: 300, limit: 255 } }.into(),
         S::AreaName { area: 3, problem: Problem::Control }.into(),
@@ -245,7 +247,7 @@ fn errors_have_the_texts_of_the_snapshot() {
         D::Magic { found: *b"PK\x03\x04" }.into(),
         D::Version { found: 2 }.into(),
         D::Family { found: 900 }.into(),
-        D::OtherFamily { expected: "bloom", found: 9 }.into(),
+        D::OtherFamily { expected: "bloom", found: "cuckoo" }.into(),
         D::Hashing { scheme: 9, version: 1 }.into(),
         D::Probing { found: 9 }.into(),
         D::Flags { found: 0x18 }.into(),
@@ -258,30 +260,27 @@ fn errors_have_the_texts_of_the_snapshot() {
         D::SecretWrong { needed: 1, given: 2 }.into(),
         D::Payload { problem: "digests are not sorted" }.into(),
         D::Memory { bytes: 5 }.into(),
-        S::Capacity { asked: 0, limit: 1 << 48 }.into(),
-        S::Capacity { asked: 1 << 50, limit: 1 << 48 }.into(),
+        range(Knob::Capacity, 0u64, 1u64, 1u64 << 48),
+        range(Knob::Capacity, 1u64 << 50, 1u64, 1u64 << 48),
         S::Fpr { asked: 0.0 }.into(),
         S::Fpr { asked: 3.0 }.into(),
         S::Fpr { asked: f64::NAN }.into(),
         S::Fpr { asked: -1.0 }.into(),
-        S::Bits { asked: 0, limit: 1 << 48 }.into(),
-        S::Bits { asked: 1 << 50, limit: 1 << 48 }.into(),
-        S::Probes { asked: 65 }.into(),
+        S::FprBelow { asked: 1e-10, least: 1e-9 }.into(),
+        S::TooLarge { bits: 1 << 50, limit: 1 << 48 }.into(),
+        range(Knob::Probes, 12u32, 8u32, 8u32),
         S::Incomplete.into(),
         S::TooMuch.into(),
         S::Unreachable { bits: 10, needed: 20 }.into(),
         S::Words { expected: 3, found: 2 }.into(),
         S::Hashing { asked: "integer" }.into(),
-        S::NoProbes { asked: 7 }.into(),
-        S::Fingerprint { asked: 3 }.into(),
-        S::Growth { asked: 40_000, limit: 32_768 }.into(),
-        S::Tightening { asked: 1.5 }.into(),
-        S::NoLayers.into(),
-        S::Generations { asked: 22, limit: 21 }.into(),
+        S::Step { knob: Knob::Probes, asked: 7u32.into(), step: 2u32.into() }.into(),
+        range(Knob::Growth, 40_000u32, 0u32, 32_768u32),
+        range(Knob::Tightening, 1.5, 0.01, 0.99),
+        S::NotFor { knob: Knob::Probes, family: "cuckoo", others: &["bloom", "blocked", "counting"] }.into(),
+        S::NotFor { knob: Knob::CountingRule, family: "bloom", others: &["spectral"] }.into(),
+        S::NotFor { knob: Knob::Seed, family: "guava", others: &[] }.into(),
         S::Memory { bytes: 8 }.into(),
-        S::CounterBits { asked: 40, least: 4, most: 32 }.into(),
-        S::NoCounters { asked: 8 }.into(),
-        S::CountingRule { asked: "minimal-increase" }.into(),
         Error::Unsupported { family: "bloom", operation: "remove" },
         Error::UnsupportedByRule {
             family: "spectral",

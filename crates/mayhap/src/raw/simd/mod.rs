@@ -116,8 +116,8 @@ pub(crate) fn single(paths: Paths, shape: BlockShape) -> Single {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::filters::blocked::BLOCK_SHAPES;
     use crate::hash::Hashing;
-    use crate::spec::BLOCK_SHAPES;
     use alloc::vec;
     use alloc::vec::Vec;
 
