@@ -25,7 +25,7 @@ use crate::batch::{BATCH, copy, pipeline};
 use crate::bits::{Bytes, OutOfMemory, Words};
 use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, Parameter, SpecError, must_agree};
 use crate::family::{self, AnyFilter, Capabilities, Details, Family, Guarantee, Report};
-use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::hash::{Digest, Hashing, Here, Key, Secret};
 use crate::paths::Paths;
 use crate::rates::Rate;
 use crate::shards::DigestShards;
@@ -76,7 +76,7 @@ impl KeyHash for Digest {
 
     #[inline(always)]
     fn of_each<T: Key>(keys: &[T], hashing: &Hashing, hashes: &mut [Self]) {
-        T::digests(keys, hashing, hashes);
+        T::digests(keys, hashing, hashes, Here);
     }
 
     #[inline(always)]
@@ -99,7 +99,7 @@ impl KeyHash for u64 {
 
     #[inline(always)]
     fn of_each<T: Key>(keys: &[T], hashing: &Hashing, hashes: &mut [Self]) {
-        T::halves(keys, hashing, hashes);
+        T::halves(keys, hashing, hashes, Here);
     }
 
     #[inline(always)]
@@ -904,7 +904,7 @@ fn for_each_chunk<E>(
         let mut digests = [Digest::default(); SPACE];
         for keys in keys.chunks(SPACE) {
             let digests = &mut digests[..keys.len()];
-            Key::digests(keys, hashing, digests);
+            Key::digests(keys, hashing, digests, Here);
             act(digests)?;
         }
         Ok(())
@@ -1030,6 +1030,9 @@ macro_rules! filter {
         pub struct $name(pub(crate) $crate::shell::Shell<$kernel>);
 
         impl $name {
+            /// Its family.
+            pub const FAMILY: &'static $crate::family::Family = &$family;
+
             /// What its filters can do.
             #[allow(dead_code, reason = "the family of another program's filter is one of ours, with a list of its own")]
             pub(crate) const CAN: $crate::family::Capabilities = {
@@ -1146,6 +1149,8 @@ macro_rules! filter {
         $crate::shell::filter!(@run_time $name $family { $($can)* });
     };
     (@run_time $name:ident $family:ident { $($can:ident)* }) => {
+        impl $crate::traits::sealed::Sealed for $name {}
+
         impl $crate::traits::Filter for $name {
             fn hashing(&self) -> $crate::hash::Hashing {
                 self.0.hashing

@@ -72,6 +72,7 @@ pub(crate) struct Request {
 
 /// How a blocked filter or a cuckoo filter is laid out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Layout {
     /// The fewer bits: blocks of a cache line, or semi-sorted buckets. The default of blocked filters.
     #[default]
@@ -97,6 +98,7 @@ impl Layout {
 
 /// How a spectral filter counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CountingRule {
     /// Every counter of a key is raised. Keys can be removed, filters merge, and as many estimates are wrong as
     /// there are false positives.
@@ -547,6 +549,7 @@ impl From<OutOfMemory> for SpecError {
 
 /// What a family would build, without building it.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Plan {
     /// The number of keys it is made for.
     pub capacity: u64,

@@ -6,13 +6,11 @@ use std::num::NonZeroU16;
 use std::sync::{Mutex, PoisonError};
 
 use cap::Cap;
-use mayhap::family::Make;
 use mayhap::internals::mapped_bytes;
-use mayhap::registry::FAMILIES;
-use mayhap::wire::{Header, Summing};
+use mayhap::wire::Header;
 use mayhap::{
-    AnyFilter, Combine, Cuckoo, Digest, Expanding, Family, Fuse, Hashing, Ribbon, Spec, Table, Universe,
-    combine, encode, open,
+    AnyFilter, Combine, Cuckoo, Digest, Expanding, FAMILIES, Family, Fuse, Hashing, Make, Ribbon, Spec,
+    Summing, Table, Universe, combine, encode, open,
 };
 
 /// Everything that is allocated goes through this, and is counted.

@@ -3,13 +3,10 @@
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 
-use mayhap::family::Make;
 use mayhap::internals::{Paths, with_paths};
-use mayhap::registry::FAMILIES;
-use mayhap::wire::Summing;
 use mayhap::{
-    AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Error, Family, Hashing, Insertion, Key,
-    Layout, Removal, Secret, SharedInsert, Spec, combine, encode, open,
+    AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Error, FAMILIES, Family, Hashing,
+    Insertion, Key, Layout, Make, Removal, Secret, SharedInsert, Spec, Summing, combine, encode, open,
 };
 use mayhap_eval::KeyKind;
 use proptest::prelude::*;
