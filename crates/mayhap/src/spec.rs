@@ -175,7 +175,7 @@ impl Spec {
     }
 
     /// Asks for a number of bits that has many divisors, so that the filter can be folded later. The bits
-    /// that would be granted are rounded up by at most 1%, or to whole words: [`math::foldable_bits`].
+    /// that would be granted are rounded up by at most 1%, or to whole words: [`foldable_bits`](crate::math::foldable_bits).
     /// Means nothing to a family that does not fold.
     ///
     /// ```

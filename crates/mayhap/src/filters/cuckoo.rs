@@ -122,7 +122,7 @@ impl Spec {
         asked.solved(
             |n, p| for_keys(n).find(|size| size.fpr <= p),
             |n, bits, p| {
-                let widest = for_keys(n).filter(|size| size.bits() <= bits).last();
+                let widest = for_keys(n).rfind(|size| size.bits() <= bits);
                 widest.filter(|size| p.is_none_or(|p| size.fpr <= p))
             },
             |bits, p| for_bits(bits).find(|size| size.fpr <= p),

@@ -109,7 +109,7 @@ impl Spec {
         asked.solved(
             |n, p| sizes(n).find(|size| keeps(size, p)),
             |n, bits, p| {
-                let widest = sizes(n).filter(|size| size.bits() <= bits).last();
+                let widest = sizes(n).rfind(|size| size.bits() <= bits);
                 widest.filter(|size| p.is_none_or(|p| keeps(size, p)))
             },
             |_, _| None,
