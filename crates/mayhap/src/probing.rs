@@ -29,147 +29,38 @@ pub(crate) const fn folded(word: u64) -> u64 {
     low_u64(product) ^ (product >> 64) as u64
 }
 
-/// The rule from digest to positions, by its id on disk. Foreign rules get ids of their own.
+/// The rule from digest to positions, by its id on disk. A rule of one family is declared in its file, those of other programs are
+/// in `foreign`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Probing {
-    /// The family has no positions to derive (exact sets).
-    None,
-    /// [`positions`]: scaled enhanced double hashing, reduced to the number of bits by multiplication.
-    Scaled,
-    /// One bit in each lane of a cache line, from the digest's first half.
-    Line,
-    /// One bit in each lane of half a cache line, from the digest's first half.
-    Split,
-    /// A bucket and a remainder in each of four subtables, from a fingerprint; the family `dleft`.
-    Dleft,
-    /// Two buckets and a fingerprint, from the digest's first half; the family `cuckoo`.
-    Cuckoo,
-    /// [`positions`] of a digest that is changed by the number of each layer; the family `scalable`.
-    Layered,
-    /// [`positions`], one in each slice; the family `windowed` in files from before
-    /// [`SlicedSquares`](Probing::SlicedSquares).
-    Sliced,
-    /// One position in each slice, from the square of the value that [`Scaled`](Probing::Scaled) has there; the family
-    /// `windowed`.
-    SlicedSquares,
-    /// Offsets, then places at which windows start, each one value of the rule [`Scaled`](Probing::Scaled); the family
-    /// `shifting`.
-    Shifting,
-    /// Two offsets, the second beyond the first, then places; the family `shifting-association`.
-    ShiftingAssociation,
-    /// A place in each of several segments, and a fingerprint, from the digest's first half; the family `fuse`.
-    Fuse,
-    /// A start and a row in one of several layers, and a fingerprint, from the digest's first half; the family `ribbon`.
-    Ribbon,
-    /// The rule of `ribbon`, in two stages; the family `universe`.
-    Stages,
-    /// A quotient and a fingerprint, from neighbouring bits of the digest; the family `expanding`.
-    Expanding,
-    /// A line and a remainder, from the digest's first half; the family `table`.
-    Table,
-    /// Guava's MURMUR128_MITZ_64. This one and those below are the rules of other programs:
-    /// the module `interop`.
-    Guava64,
-    /// Guava's MURMUR128_MITZ_32.
-    Guava32,
-    /// Go's bits-and-blooms.
-    Go,
-    /// DCSO's bloom.
-    Dcso,
-    /// Spark's version 1.
-    Spark1,
-    /// Spark's version 2.
-    Spark2,
-    /// RedisBloom's Bloom filters.
-    RedisBloom,
-    /// RedisBloom's cuckoo filters.
-    RedisBloomCuckoo,
-    /// The crate `bloomfilter`.
-    BloomfilterCrate,
-    /// Parquet's split blocks.
-    Sbbf,
-    /// FastFilter's xor filters.
-    Xor,
-    /// FastFilter's binary fuse filters.
-    FastFilterFuse,
-    /// rbloom.
-    Rbloom,
-    /// pybloom-live.
-    PybloomLive,
-    /// pyprobables.
-    Pyprobables,
+pub struct Probing {
+    id: u8,
+    name: &'static str,
 }
 
 impl Probing {
+    /// There are no positions to derive (exact sets).
+    pub(crate) const NONE: Self = Self::new(0, "none");
+
+    /// [`positions`]: scaled enhanced double hashing, reduced to the number of bits by multiplication.
+    pub(crate) const SCALED: Self = Self::new(1, "scaled");
+
+    /// A rule. Ids go into files: they are never reused, and those of other programs begin at 32.
+    pub(crate) const fn new(id: u8, name: &'static str) -> Self {
+        Self { id, name }
+    }
+
     /// The id in a file's header.
     #[must_use]
     pub const fn id(self) -> u8 {
-        RULES[self as usize].1
+        self.id
     }
 
     /// The rule in a word.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        RULES[self as usize].2
-    }
-
-    /// The rule with this id, if there is one.
-    #[must_use]
-    pub const fn from_id(id: u8) -> Option<Self> {
-        let mut row = 0;
-        while row < RULES.len() {
-            if RULES[row].1 == id {
-                return Some(RULES[row].0);
-            }
-            row += 1;
-        }
-        None
+        self.name
     }
 }
-
-/// Each rule with its id and its name, in the order of the enum. The length is counted to the last rule of the enum.
-const RULES: [(Probing, u8, &str); Probing::Pyprobables as usize + 1] = [
-    (Probing::None, 0, "none"),
-    (Probing::Scaled, 1, "scaled"),
-    (Probing::Line, 2, "line"),
-    (Probing::Split, 3, "split"),
-    (Probing::Dleft, 8, "dleft"),
-    (Probing::Cuckoo, 9, "cuckoo"),
-    (Probing::Layered, 10, "layered"),
-    (Probing::Sliced, 16, "sliced"),
-    (Probing::SlicedSquares, 21, "sliced-squares"),
-    (Probing::Shifting, 13, "shifting"),
-    (Probing::ShiftingAssociation, 14, "shifting-association"),
-    (Probing::Fuse, 17, "fuse"),
-    (Probing::Ribbon, 18, "ribbon"),
-    (Probing::Stages, 19, "stages"),
-    (Probing::Expanding, 11, "expanding"),
-    (Probing::Table, 20, "table"),
-    (Probing::Guava64, 32, "guava-mitz-64"),
-    (Probing::Guava32, 33, "guava-mitz-32"),
-    (Probing::Go, 34, "go"),
-    (Probing::Dcso, 35, "dcso"),
-    (Probing::Spark1, 36, "spark-v1"),
-    (Probing::Spark2, 37, "spark-v2"),
-    (Probing::RedisBloom, 38, "redisbloom"),
-    (Probing::RedisBloomCuckoo, 39, "redisbloom-cuckoo"),
-    (Probing::BloomfilterCrate, 40, "bloomfilter-crate"),
-    (Probing::Sbbf, 41, "sbbf"),
-    (Probing::Xor, 42, "xor"),
-    (Probing::FastFilterFuse, 43, "fastfilter-fuse"),
-    (Probing::Rbloom, 44, "rbloom"),
-    (Probing::PybloomLive, 45, "pybloom-live"),
-    (Probing::Pyprobables, 46, "pyprobables"),
-];
-
-const _: () = {
-    let mut row = 0;
-    while row < RULES.len() {
-        assert!(RULES[row].0 as usize == row, "a row is not where its rule is looked up");
-        row += 1;
-    }
-};
 
 /// Whether a rule on disk is another program's.
 pub(crate) const fn is_foreign(id: u8) -> bool {
@@ -365,10 +256,15 @@ mod tests {
 
     #[test]
     fn every_id_belongs_to_one_rule() {
-        let rules = (0..=u8::MAX).filter_map(|id| Some((id, Probing::from_id(id)?)));
-        assert_eq!(rules.clone().count(), RULES.len());
-        for (id, rule) in rules {
-            assert_eq!(rule.id(), id, "{}", rule.name());
+        let mut rules: alloc::vec::Vec<Probing> =
+            crate::registry::FAMILIES.iter().flat_map(|family| family.probing).copied().collect();
+        assert!(rules.iter().all(|rule| !is_foreign(rule.id())));
+        #[cfg(feature = "interop")]
+        rules.extend((0..=u8::MAX).filter_map(Probing::foreign).inspect(|rule| assert!(is_foreign(rule.id()))));
+        for one in &rules {
+            for other in &rules {
+                assert_eq!(one.id() == other.id(), one.name() == other.name(), "{one:?} and {other:?}");
+            }
         }
     }
 

@@ -21,7 +21,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "no errors: one bit for each possible integer",
     can: BitmapSet::CAN,
     knobs: &[],
-    probing: &[Probing::None],
+    probing: &[Probing::NONE],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "U" },
     make: Make::Empty(|spec| Ok(Box::new(BitmapSet::from_spec(spec)?))),
     shared: None,

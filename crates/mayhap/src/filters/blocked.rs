@@ -36,7 +36,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "the fastest: one cache line per key",
     can: Blocked::CAN,
     knobs: &[Knob::Fpr.between(LEAST_FPR, 1.0), Knob::Probes.within(4, 20), Knob::Layout.any()],
-    probing: &[Probing::Line, Probing::Split],
+    probing: &[LINE, SPLIT],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "1.5 n log2(1/p) and up" },
     make: Make::Empty(|spec| Ok(Box::new(Blocked::from_spec(spec)?))),
     shared: Some(shared),
@@ -49,6 +49,12 @@ pub(crate) static FAMILY: Family = Family {
         ..Profile::USUAL
     },
 };
+
+/// One bit in each lane of a cache line, from the digest's first half.
+const LINE: Probing = Probing::new(2, "line");
+
+/// One bit in each lane of half a cache line, from the digest's first half.
+const SPLIT: Probing = Probing::new(3, "split");
 
 /// The numbers of a blocked filter, all known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -532,8 +538,8 @@ fn first_halves(digests: &[Digest], halves: &mut [u64]) {
 
 fn probing(shape: BlockShape) -> Probing {
     match shape {
-        BlockShape::Line { .. } => Probing::Line,
-        BlockShape::Split => Probing::Split,
+        BlockShape::Line { .. } => LINE,
+        BlockShape::Split => SPLIT,
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "the classic: smallest that inserts and merges",
     can: Bloom::CAN,
     knobs: &[Knob::Probes.any(), Knob::Foldable.any()],
-    probing: &[Probing::Scaled],
+    probing: &[Probing::SCALED],
     cost: Cost { query: "O(k)", insert: "O(k)", space: "1.44 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Bloom::from_spec(spec)?))),
     shared: Some(shared),
@@ -428,7 +428,7 @@ impl Kernel for Bits {
     }
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
-        out.probing(Probing::Scaled);
+        out.probing(Probing::SCALED);
         let ones = self.ones();
         out.ones(ones);
         out.intersection(Intersection::stored(self.intersection, ones));

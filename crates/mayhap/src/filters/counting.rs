@@ -26,7 +26,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "keys can be removed: a counter for each bit",
     can: Counting::CAN,
     knobs: &[Knob::Probes.any(), Knob::CounterBits.within(2, 16)],
-    probing: &[Probing::Scaled],
+    probing: &[Probing::SCALED],
     cost: Cost { query: "O(k)", insert: "O(k)", space: "5.77 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Counting::from_spec(spec)?))),
     shared: None,
@@ -246,7 +246,7 @@ impl Kernel for Cells {
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
         let CountingSize { capacity, cells, probes, counter_bits, fpr_asked, .. } = self.size;
-        out.probing(Probing::Scaled);
+        out.probing(Probing::SCALED);
         out.ones(self.occupied);
         out.params()
             .u64(cells)

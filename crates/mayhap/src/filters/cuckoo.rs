@@ -31,7 +31,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "keys can be removed: 10.5 bits per key at 1%",
     can: Cuckoo::CAN,
     knobs: &[Knob::Layout.any()],
-    probing: &[Probing::Cuckoo],
+    probing: &[PROBING],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "1.05 n (log2(1/p) + 3) and up" },
     make: Make::Empty(|spec| Ok(Box::new(Cuckoo::from_spec(spec)?))),
     shared: None,
@@ -45,6 +45,9 @@ pub(crate) static FAMILY: Family = Family {
         ..Profile::USUAL
     },
 };
+
+/// Two buckets and a fingerprint, from the digest's first half.
+const PROBING: Probing = Probing::new(9, "cuckoo");
 
 /// The numbers of a cuckoo filter, all known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -485,7 +488,7 @@ impl Kernel for Fingerprints {
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
         let CuckooSize { capacity, buckets, width, layout, fpr_asked, .. } = self.size;
-        out.probing(Probing::Cuckoo);
+        out.probing(PROBING);
         out.ones(self.used);
         out.params().u64(buckets).u32(width).u32(bucket_bits(width, layout == Layout::Compact));
         out.params().u64(capacity).f64(fpr_asked).u64(self.evictions);

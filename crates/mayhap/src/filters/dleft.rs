@@ -30,7 +30,7 @@ pub(crate) static FAMILY: Family = Family {
         Knob::Fpr.between(DLEFT_MIN_FPR, 1.0),
         Knob::CounterBits.within(*COUNTER_BITS.start(), *COUNTER_BITS.end()),
     ],
-    probing: &[Probing::Dleft],
+    probing: &[PROBING],
     cost: Cost { query: "O(1)", insert: "O(1)", space: "1.33 n (log2(1/p) + 6.6) and up" },
     make: Make::Empty(|spec| Ok(Box::new(Dleft::from_spec(spec)?))),
     shared: None,
@@ -45,6 +45,9 @@ pub(crate) static FAMILY: Family = Family {
         ..Profile::USUAL
     },
 };
+
+/// A bucket and a remainder in each of four subtables, from a fingerprint.
+const PROBING: Probing = Probing::new(8, "dleft");
 
 /// The numbers of a d-left filter, all known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -472,7 +475,7 @@ impl Kernel for Cells {
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
         let DleftSize { capacity, buckets, remainder_bits, counter_bits, fpr_asked, .. } = self.size;
-        out.probing(Probing::Dleft);
+        out.probing(PROBING);
         out.ones(self.occupied);
         out.params()
             .u64(buckets)

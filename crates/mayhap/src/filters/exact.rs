@@ -27,7 +27,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "no errors: sorted 128-bit digests of all keys",
     can: Exact::CAN,
     knobs: &[],
-    probing: &[Probing::None],
+    probing: &[Probing::NONE],
     cost: Cost { query: "O(log n)", insert: "O(log n)", space: "128 n" },
     make: Make::Empty(|spec| Ok(Box::new(Exact::from_spec(spec)?))),
     shared: None,

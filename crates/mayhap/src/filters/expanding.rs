@@ -29,7 +29,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "grows, and keys can be removed; lookups stay fast",
     can: Expanding::CAN,
     knobs: &[Knob::Doublings.within(0, MOST_DOUBLINGS)],
-    probing: &[Probing::Expanding],
+    probing: &[PROBING],
     cost: Cost {
         query: "O(1)",
         insert: "O(1) amortized",
@@ -53,6 +53,9 @@ pub(crate) static FAMILY: Family = Family {
         ..Profile::USUAL
     },
 };
+
+/// A quotient and a fingerprint, from neighbouring bits of the digest.
+const PROBING: Probing = Probing::new(11, "expanding");
 
 /// The numbers of an expanding filter, all known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -726,7 +729,7 @@ impl Kernel for Fingerprints {
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
         let Shape { made, width, .. } = self.placing.shape;
-        out.probing(Probing::Expanding);
+        out.probing(PROBING);
         out.ones(self.used);
         out.params().u64(self.placing.shape.slots()).u32(width).u32(self.planned).u32(made).u32(0);
         out.params().f64(self.fpr_asked).u64(self.copies);

@@ -31,7 +31,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "fixed set, fast: 7.9 bits per key at 0.8%",
     can: Fuse::CAN,
     knobs: &[Knob::Layout.any()],
-    probing: &[Probing::Fuse],
+    probing: &[PROBING],
     cost: Cost { query: "O(1)", insert: "–", space: "1.13 n log2(1/p) and up" },
     make: Make::FromDigests(|spec, shards, threads| Ok(Box::new(Fuse::from_shards(spec, shards, threads)?))),
     shared: None,
@@ -44,6 +44,9 @@ pub(crate) static FAMILY: Family = Family {
         ..Profile::USUAL
     },
 };
+
+/// A place in each of several segments, and a fingerprint, from the digest's first half.
+const PROBING: Probing = Probing::new(17, "fuse");
 
 /// The numbers of a binary fuse filter, all known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -353,7 +356,7 @@ impl Kernel for Fingerprints {
     }
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
-        out.probing(Probing::Fuse);
+        out.probing(PROBING);
         out.ones(self.keys);
         out.params().u64(self.keys).u32(self.size.width).u32(self.size.ways).u32(self.shard_bits).u32(0);
         out.params().f64(self.size.fpr_asked);

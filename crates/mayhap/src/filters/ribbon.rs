@@ -25,7 +25,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "fixed set, smallest: close to the lower bound",
     can: Ribbon::CAN,
     knobs: &[Knob::Layout.any()],
-    probing: &[Probing::Ribbon],
+    probing: &[PROBING],
     cost: Cost { query: "O(log2(1/p))", insert: "–", space: "n (log2(1/p) + 0.1)" },
     make: Make::FromDigests(|spec, shards, threads| {
         Ok(Box::new(Ribbon::from_shards(spec, shards, threads)?))
@@ -41,6 +41,9 @@ pub(crate) static FAMILY: Family = Family {
         ..Profile::USUAL
     },
 };
+
+/// A start and a row in one of several layers, and a fingerprint, from the digest's first half.
+const PROBING: Probing = Probing::new(18, "ribbon");
 
 /// The numbers of a bumped ribbon filter, all known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -245,7 +248,7 @@ impl Kernel for Solution {
     }
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
-        out.probing(Probing::Ribbon);
+        out.probing(PROBING);
         out.ones(self.keys);
         out.params().u64(self.keys).u32(self.size.columns).u32(self.size.more).u32(self.size.row_bits);
         out.params().u32(self.retrieval.shard_bits).f64(self.size.fpr_asked);

@@ -23,7 +23,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "no errors: compressed bitmap for sparse integers",
     can: RoaringSet::CAN,
     knobs: &[],
-    probing: &[Probing::None],
+    probing: &[Probing::NONE],
     cost: Cost { query: "O(log n)", insert: "O(log n)", space: "16 to 176 n, at most U" },
     make: Make::Empty(|spec| Ok(Box::new(RoaringSet::from_spec(spec)?))),
     shared: None,

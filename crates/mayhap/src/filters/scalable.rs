@@ -27,7 +27,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "grows without end: a stack of Bloom filters",
     can: Scalable::CAN,
     knobs: &[Knob::Fpr.between(LEAST_FPR, 1.0), GROWTH, Knob::Tightening.between(0.01, 0.99)],
-    probing: &[Probing::Layered],
+    probing: &[PROBING],
     cost: Cost {
         query: "O(k log n)",
         insert: "O(k log n)",
@@ -50,6 +50,9 @@ pub(crate) static FAMILY: Family = Family {
         ..Profile::USUAL
     },
 };
+
+/// The positions of a digest that is changed by the number of each layer.
+const PROBING: Probing = Probing::new(10, "layered");
 
 /// The numbers of a scalable filter and of its first layer, all known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -489,7 +492,7 @@ impl Kernel for Stack {
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
         let ones: Vec<u64> = self.layers.iter().map(Layer::ones).collect();
-        out.probing(Probing::Layered);
+        out.probing(PROBING);
         out.ones(ones.iter().sum());
         out.params()
             .u64(self.bits())

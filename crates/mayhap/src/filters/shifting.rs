@@ -33,7 +33,7 @@ pub(crate) static FAMILY: Family = Family {
     // Without counters.
     can: Shifting::CAN,
     knobs: &[Knob::Probes.any(), COUNTER_BITS, Knob::Shifts.within(1, MAX_SHIFTS)],
-    probing: &[Probing::Shifting],
+    probing: &[PROBING],
     cost: Cost { query: "O(k/2)", insert: "O(k/2)", space: "1.45 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Shifting::from_spec(spec)?))),
     shared: None,
@@ -46,6 +46,9 @@ pub(crate) static FAMILY: Family = Family {
         ..Profile::USUAL
     },
 };
+
+/// Offsets, then places at which windows start, each one value of the scaled positions.
+const PROBING: Probing = Probing::new(13, "shifting");
 
 /// The numbers of a shifting filter, all known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -536,7 +539,7 @@ impl Kernel for Bits {
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
         let ShiftingSize { capacity, starts, probes, shifts, counter_bits, fpr_asked, .. } = self.size;
-        out.probing(Probing::Shifting);
+        out.probing(PROBING);
         out.ones(self.windows.ones());
         out.intersection(Intersection::stored(self.intersection, self.windows.ones()));
         out.params()

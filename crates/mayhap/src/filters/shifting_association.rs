@@ -35,7 +35,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "two sets in one filter: which one is a key in?",
     can: ShiftingAssociation::CAN,
     knobs: &[Knob::Probes.any(), COUNTER_BITS],
-    probing: &[Probing::ShiftingAssociation],
+    probing: &[PROBING],
     cost: Cost { query: "O(k)", insert: "O(k) with counters", space: "1.44 n log2(3/p)" },
     make: Make::OfTwo(|spec, first, second| {
         Ok(Box::new(ShiftingAssociation::of_digests(spec, first, second)?))
@@ -53,6 +53,9 @@ pub(crate) static FAMILY: Family = Family {
         ..Profile::USUAL
     },
 };
+
+/// Two offsets, the second beyond the first, then places.
+const PROBING: Probing = Probing::new(14, "shifting-association");
 
 /// The numbers of a shifting filter of two sets, all known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -364,7 +367,7 @@ impl Kernel for Bits {
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
         let ShiftingAssociationSize { capacity, starts, probes, counter_bits, fpr_asked, .. } = self.size;
-        out.probing(Probing::ShiftingAssociation);
+        out.probing(PROBING);
         out.ones(self.windows.ones());
         out.params()
             .u64(starts)

@@ -31,7 +31,7 @@ pub(crate) static FAMILY: Family = Family {
     // Without counters. A union of the bits would have the larger count of a key, and not the sum.
     can: ShiftingMultiplicity::CAN,
     knobs: &[Knob::Probes.any(), COUNTER_BITS, Knob::MaxCount.within(1, MAX_COUNT)],
-    probing: &[Probing::Scaled],
+    probing: &[Probing::SCALED],
     cost: Cost { query: "O(k)", insert: "O(k) with counters", space: "1.44 n log2(57/p)" },
     make: Make::Counted(|spec, counts| Ok(Box::new(ShiftingMultiplicity::of_digests(spec, counts)?))),
     shared: None,
@@ -365,7 +365,7 @@ impl Kernel for Bits {
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
         let ShiftingMultiplicitySize { capacity, starts, probes, max_count, counter_bits, fpr_asked, .. } =
             self.size;
-        out.probing(Probing::Scaled);
+        out.probing(Probing::SCALED);
         out.ones(self.windows.ones());
         out.params()
             .u64(starts)

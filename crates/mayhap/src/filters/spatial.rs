@@ -33,7 +33,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "many sets in one filter: which one is a key in?",
     can: Spatial::CAN,
     knobs: &[Knob::Probes.any(), Knob::Areas.within(1, MAX_AREAS)],
-    probing: &[Probing::Scaled],
+    probing: &[Probing::SCALED],
     cost: Cost { query: "O(k)", insert: "O(k)", space: "11.5 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Spatial::from_spec(spec)?))),
     shared: None,
@@ -323,7 +323,7 @@ impl Kernel for Cells {
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
         let SpatialSize { capacity, cells, probes, areas, label_bits, fpr_asked, .. } = self.size;
-        out.probing(Probing::Scaled);
+        out.probing(Probing::SCALED);
         out.ones(self.occupied);
         out.params()
             .u64(cells)

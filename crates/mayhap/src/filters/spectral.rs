@@ -29,7 +29,7 @@ pub(crate) static FAMILY: Family = Family {
     // That of the default rule.
     can: capabilities(CountingRule::MinimalIncrease),
     knobs: &[Knob::Probes.any(), Knob::CounterBits.within(4, 32), Knob::CountingRule.any()],
-    probing: &[Probing::Scaled],
+    probing: &[Probing::SCALED],
     cost: Cost { query: "O(k)", insert: "O(k)", space: "5.77 n log2(1/p) and up" },
     make: Make::Empty(|spec| Ok(Box::new(Spectral::from_spec(spec)?))),
     shared: None,
@@ -381,7 +381,7 @@ impl Kernel for Cells {
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
         let SpectralSize { capacity, cells, probes, width, rule, fpr_asked, .. } = self.size;
-        out.probing(Probing::Scaled);
+        out.probing(Probing::SCALED);
         out.ones(self.occupied);
         let second = self.second.as_deref();
         let params = out.params();

@@ -30,7 +30,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "is it new? for rates of 1e-8 and below",
     can: Table::CAN,
     knobs: &[Knob::Doublings.within(0, MOST_DOUBLINGS)],
-    probing: &[Probing::Table],
+    probing: &[PROBING],
     cost: Cost {
         query: "O(1)",
         insert: "O(1) amortized",
@@ -44,6 +44,9 @@ pub(crate) static FAMILY: Family = Family {
     in_place: false,
     profile: Profile { is_ordered: true, has_kernels: true, ..Profile::USUAL },
 };
+
+/// A line and a remainder, from the digest's first half.
+const PROBING: Probing = Probing::new(20, "table");
 
 /// The numbers of a table, all known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -487,7 +490,7 @@ impl Kernel for Remnants {
     }
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
-        out.probing(Probing::Table);
+        out.probing(PROBING);
         out.ones(self.len());
         out.params().u64(self.shape.lines).u64(self.shape.names);
         out.params().f64(self.fpr_asked).u64(self.crowded.len() as u64);

@@ -28,7 +28,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "fixed set, all other keys known: no errors",
     can: Universe::CAN,
     knobs: &[Knob::Layout.any(), Knob::Others.any()],
-    probing: &[Probing::Stages],
+    probing: &[PROBING],
     cost: Cost { query: "O(log2(m/n))", insert: "–", space: "1.02 n (log2(m/n) + 2)" },
     make: Make::Within(|spec, set, universe, threads| {
         Ok(Box::new(Universe::from_shards(spec, set, universe, Overlap::InTheSet, threads)?))
@@ -39,6 +39,9 @@ pub(crate) static FAMILY: Family = Family {
     in_place: false,
     profile: Profile { slack: |bits| 128 + bits / 200, has_kernels: true, ..Profile::USUAL },
 };
+
+/// The rule of `ribbon`, in two stages.
+const PROBING: Probing = Probing::new(19, "stages");
 
 /// The numbers of a set within a known universe, all known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -304,7 +307,7 @@ impl Kernel for Stages {
     }
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
-        out.probing(Probing::Stages);
+        out.probing(PROBING);
         out.ones(self.keys);
         out.params().u64(self.keys).u64(self.size.others).u64(self.first_words as u64);
         out.params().u32(self.size.columns).u32(self.size.row_bits).u32(self.second.shard_bits).u32(0);

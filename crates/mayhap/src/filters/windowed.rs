@@ -28,7 +28,7 @@ pub(crate) static FAMILY: Family = Family {
     summary: "remembers the last n keys of an endless stream",
     can: Windowed::CAN,
     knobs: &[],
-    probing: &[Probing::Sliced, Probing::SlicedSquares],
+    probing: &[SLICED, SLICED_SQUARES],
     cost: Cost { query: "O(k)", insert: "O(k) amortized", space: "2.2 to 3.8 n log2(1/p)" },
     make: Make::Empty(|spec| Ok(Box::new(Windowed::from_spec(spec)?))),
     shared: None,
@@ -38,6 +38,12 @@ pub(crate) static FAMILY: Family = Family {
     in_place: false,
     profile: Profile { is_ordered: true, ..Profile::USUAL },
 };
+
+/// One of the scaled positions in each slice; in files from before [`SLICED_SQUARES`].
+const SLICED: Probing = Probing::new(16, "sliced");
+
+/// One position in each slice, from the square of the value that the scaled positions have there.
+const SLICED_SQUARES: Probing = Probing::new(21, "sliced-squares");
 
 /// The numbers of a windowed filter, all known.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -188,8 +194,8 @@ impl Rule {
 
     const fn probing(self) -> Probing {
         match self {
-            Self::Plain => Probing::Sliced,
-            Self::Squared => Probing::SlicedSquares,
+            Self::Plain => SLICED,
+            Self::Squared => SLICED_SQUARES,
         }
     }
 

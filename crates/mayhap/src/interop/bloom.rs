@@ -371,7 +371,7 @@ impl Kernel for ForeignBits {
     fn read(frame: &mut Frame, hashing: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
         let probing =
-            Probing::from_id(header.probing).ok_or(DecodeError::Probing { found: header.probing })?;
+            Probing::foreign(header.probing).ok_or(DecodeError::Probing { found: header.probing })?;
         let mut fields = Fields::new(&header.params);
         let bits = fields.u64("bits")?;
         if !(1..=MAX_BITS).contains(&bits) {
@@ -385,22 +385,22 @@ impl Kernel for ForeignBits {
         use ForeignHash as H;
         let Hashing::Foreign(hash) = hashing else { return Err(unfit(frame)) };
         let mut peer = match (probing, hash) {
-            (Probing::Guava64 | Probing::Guava32, H::Murmur3) => Peer::Guava,
-            (Probing::Go, H::Murmur3Twice) => {
+            (Probing::GUAVA_64 | Probing::GUAVA_32, H::Murmur3) => Peer::Guava,
+            (Probing::GO, H::Murmur3Twice) => {
                 let length = fields.u64("length of the bit set")?;
                 super::go::check_length(bits, length)?;
                 words = words.max(words_for(length));
                 Peer::Go { length }
             }
-            (Probing::Dcso, H::Fnv1) => {
+            (Probing::DCSO, H::Fnv1) => {
                 let (changes, flags) = (fields.u64("changes")?, fields.u64("flags")?);
                 super::dcso::check_flags(flags)?;
                 Peer::Dcso { changes, flags, data: Vec::new() }
             }
-            (Probing::Spark1, H::Spark { seed: 0 } | H::SparkSql { seed: 0 })
-            | (Probing::Spark2, H::Spark { .. } | H::SparkSql { .. }) => Peer::Spark,
-            (Probing::BloomfilterCrate, H::SipTwice) => Peer::Crate { seed: fields.bytes("seed")? },
-            (Probing::Rbloom, H::Sha256) => Peer::Rbloom,
+            (Probing::SPARK_1, H::Spark { seed: 0 } | H::SparkSql { seed: 0 })
+            | (Probing::SPARK_2, H::Spark { .. } | H::SparkSql { .. }) => Peer::Spark,
+            (Probing::BLOOMFILTER_CRATE, H::SipTwice) => Peer::Crate { seed: fields.bytes("seed")? },
+            (Probing::RBLOOM, H::Sha256) => Peer::Rbloom,
             _ => return Err(unfit(frame)),
         };
         fields.end("parameters", header.params.len())?;

@@ -59,7 +59,7 @@ fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
         return Err(SpecError::NoBits { capacity, fpr });
     }
     let probes = probes_for(bits, capacity);
-    let (hashing, probing) = (ForeignHash::Fnv1, Probing::Dcso);
+    let (hashing, probing) = (ForeignHash::Fnv1, Probing::DCSO);
     let shape = Shape { bits, probes, hashing, probing, capacity, fpr_asked: fpr };
     let peer = Peer::Dcso { changes: 0, flags: VERSION.into(), data: Vec::new() };
     Ok(Box::new(ForeignBloom::empty(shape, peer)?))
@@ -118,7 +118,7 @@ fn parse_header(bytes: &[u8]) -> Result<(Shape, u64, u64), DecodeError> {
         return Err(DecodeError::Value { field: "number of bits", found: bits });
     }
     let changes = fields.u64("number of keys")?;
-    let (hashing, probing) = (ForeignHash::Fnv1, Probing::Dcso);
+    let (hashing, probing) = (ForeignHash::Fnv1, Probing::DCSO);
     Ok((Shape { bits, probes, hashing, probing, capacity, fpr_asked }, flags, changes))
 }
 

@@ -292,8 +292,8 @@ impl AnyFilter for FastFilter {
 
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {
         out.probing(match self.parsed.rule {
-            Rule::Xor { .. } => Probing::Xor,
-            Rule::Fuse { .. } => Probing::FastFilterFuse,
+            Rule::Xor { .. } => Probing::XOR,
+            Rule::Fuse { .. } => Probing::FAST_FILTER_FUSE,
         });
         out.counts(self.report().inserted, self.parsed.keys());
         out.params().u32(self.parsed.width.bits()).u32(0);
@@ -317,7 +317,7 @@ pub(super) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyF
     };
     fields.zero_u32("padding of the parameters")?;
     fields.end("parameters", header.params.len())?;
-    let parse: Parse = if header.probing == Probing::Xor.id() { parse_xor } else { parse_fuse };
+    let parse: Parse = if header.probing == Probing::XOR.id() { parse_xor } else { parse_fuse };
     let file = super::take_payload(frame);
     let parsed = parse(file.as_slice(), width)?;
     Ok(Box::new(FastFilter { file, parsed, hashing }))

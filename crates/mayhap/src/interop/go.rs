@@ -106,7 +106,7 @@ fn create(bits: u64, probes: u64, made_for: Option<(u64, f64)>) -> Result<Box<dy
     let bits = bits.max(1);
     Knob::Probes.within(1, MOST_PROBES).check(probes.max(1).into())?;
     let probes = small(probes.max(1));
-    let mut shape = Shape::told_nothing(bits, probes, ForeignHash::Murmur3Twice, Probing::Go);
+    let mut shape = Shape::told_nothing(bits, probes, ForeignHash::Murmur3Twice, Probing::GO);
     if let Some((capacity, fpr_asked)) = made_for {
         shape = Shape { capacity, fpr_asked, ..shape };
     }
@@ -157,7 +157,7 @@ impl Parsed<'_> {
         {
             return Err(DecodeError::Padding { field: "end of the bit set" });
         }
-        let shape = Shape::told_nothing(bits, probes, ForeignHash::Murmur3Twice, Probing::Go);
+        let shape = Shape::told_nothing(bits, probes, ForeignHash::Murmur3Twice, Probing::GO);
         Ok(ForeignBloom::of(words, shape, Peer::Go { length }))
     }
 }

@@ -51,8 +51,8 @@ impl Strategy {
 
     const fn probing(self) -> Probing {
         match self {
-            Self::Mitz32 => Probing::Guava32,
-            Self::Mitz64 => Probing::Guava64,
+            Self::Mitz32 => Probing::GUAVA_32,
+            Self::Mitz64 => Probing::GUAVA_64,
         }
     }
 }
@@ -140,7 +140,7 @@ fn write(filter: &ForeignBits) -> Option<Vec<u8>> {
     if filter.peer != Peer::Guava {
         return None;
     }
-    let strategy = u8::from(filter.shape.probing == Probing::Guava64);
+    let strategy = u8::from(filter.shape.probing == Probing::GUAVA_64);
     let words = filter.words.as_slice();
     // Both fit: they were read from such a file, or made for one.
     let mut bytes = Vec::from([strategy, u8::try_from(filter.shape.probes).ok()?]);

@@ -408,24 +408,24 @@ pub(crate) fn take_payload(frame: &mut Frame) -> Bytes {
 /// The filter of a frame that holds a foreign one.
 pub(crate) fn decode(frame: &mut Frame, hashing: Hashing) -> Result<Box<dyn AnyFilter>, DecodeError> {
     let found = frame.header.probing;
-    match Probing::from_id(found).ok_or(DecodeError::Probing { found })? {
-        Probing::Guava64
-        | Probing::Guava32
-        | Probing::Go
-        | Probing::Dcso
-        | Probing::Spark1
-        | Probing::Spark2
-        | Probing::BloomfilterCrate
-        | Probing::Rbloom => Ok(Box::new(bloom::ForeignBloom::decode(frame, hashing)?)),
-        Probing::RedisBloom => Ok(Box::new(redisbloom::RedisBloom::decode(frame, hashing)?)),
-        Probing::RedisBloomCuckoo => Ok(Box::new(redisbloom_cuckoo::RedisCuckoo::decode(frame, hashing)?)),
-        Probing::Sbbf if frame.header.family == crate::filters::scalable::FAMILY.id => {
+    match Probing::foreign(found).ok_or(DecodeError::Probing { found })? {
+        Probing::GUAVA_64
+        | Probing::GUAVA_32
+        | Probing::GO
+        | Probing::DCSO
+        | Probing::SPARK_1
+        | Probing::SPARK_2
+        | Probing::BLOOMFILTER_CRATE
+        | Probing::RBLOOM => Ok(Box::new(bloom::ForeignBloom::decode(frame, hashing)?)),
+        Probing::REDIS_BLOOM => Ok(Box::new(redisbloom::RedisBloom::decode(frame, hashing)?)),
+        Probing::REDIS_BLOOM_CUCKOO => Ok(Box::new(redisbloom_cuckoo::RedisCuckoo::decode(frame, hashing)?)),
+        Probing::SBBF if frame.header.family == crate::filters::scalable::FAMILY.id => {
             row_groups::decode(frame, hashing)
         }
-        Probing::Sbbf => Ok(Box::new(sbbf::Sbbf::decode(frame, hashing)?)),
-        Probing::Xor | Probing::FastFilterFuse => fastfilter::decode(frame, hashing),
-        Probing::PybloomLive => pybloom_live::decode(frame, hashing),
-        Probing::Pyprobables => pyprobables::decode(frame, hashing),
+        Probing::SBBF => Ok(Box::new(sbbf::Sbbf::decode(frame, hashing)?)),
+        Probing::XOR | Probing::FAST_FILTER_FUSE => fastfilter::decode(frame, hashing),
+        Probing::PYBLOOM_LIVE => pybloom_live::decode(frame, hashing),
+        Probing::PYPROBABLES => pyprobables::decode(frame, hashing),
         _ => Err(DecodeError::Probing { found }),
     }
 }

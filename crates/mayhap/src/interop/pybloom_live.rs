@@ -252,7 +252,7 @@ struct Salted {
 
 impl Rule for Salted {
     const NAME: &'static str = FORMAT.name;
-    const PROBING: Probing = Probing::PybloomLive;
+    const PROBING: Probing = Probing::PYBLOOM_LIVE;
 
     /// The newest layer is the largest, and is asked first.
     fn is_in(filter: &Frozen<Self>, key: &[u8]) -> bool {

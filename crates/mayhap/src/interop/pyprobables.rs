@@ -113,7 +113,7 @@ struct Fnv1a;
 
 impl Rule for Fnv1a {
     const NAME: &'static str = FORMAT.name;
-    const PROBING: Probing = Probing::Pyprobables;
+    const PROBING: Probing = Probing::PYPROBABLES;
 
     /// All layers are alike, so that a key is hashed once for all that are still in question.
     fn is_in(filter: &Frozen<Self>, key: &[u8]) -> bool {

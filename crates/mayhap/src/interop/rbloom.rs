@@ -50,7 +50,7 @@ fn read(bytes: &[u8], reading: &Reading) -> Result<ForeignBloom, DecodeError> {
         whole[..bytes.len()].copy_from_slice(bytes);
         *word = u64::from_le_bytes(whole);
     }
-    let shape = Shape::told_nothing(bits, probes, ForeignHash::Sha256, Probing::Rbloom);
+    let shape = Shape::told_nothing(bits, probes, ForeignHash::Sha256, Probing::RBLOOM);
     Ok(ForeignBloom::of(words, shape, Peer::Rbloom))
 }
 

@@ -211,7 +211,7 @@ impl Shape {
         if narrow {
             ForeignPositions::redis_32(digest, self.probes, self.modulus())
         } else {
-            ForeignPositions::of(Probing::RedisBloom, digest, self.probes, self.modulus())
+            ForeignPositions::of(Probing::REDIS_BLOOM, digest, self.probes, self.modulus())
         }
     }
 
@@ -499,7 +499,7 @@ impl Kernel for Links {
     }
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
-        out.probing(Probing::RedisBloom);
+        out.probing(Probing::REDIS_BLOOM);
         out.ones(self.links.iter().map(Link::ones).sum());
         redis_dump::encode(self.header(), self.arrays(), out);
     }

@@ -460,7 +460,7 @@ impl Kernel for Tables {
     }
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
-        out.probing(Probing::RedisBloomCuckoo);
+        out.probing(Probing::REDIS_BLOOM_CUCKOO);
         out.ones(self.used());
         redis_dump::encode(self.header(), self.arrays(), out);
     }

@@ -95,7 +95,7 @@ impl AnyFilter for RowGroups {
     }
 
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {
-        out.probing(Probing::Sbbf);
+        out.probing(Probing::SBBF);
         out.counts(None, self.groups.iter().map(Sbbf::ones).sum());
         self.groups.iter().for_each(|group| out.bytes(sbbf::write(group)));
     }

@@ -329,7 +329,7 @@ impl Kernel for Blocks {
 
     /// The bits alone, so that they can be changed where they lie.
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
-        out.probing(Probing::Sbbf);
+        out.probing(Probing::SBBF);
         out.ones(self.words.count_ones());
         out.params().u64(self.capacity).f64(self.fpr_asked);
         out.words(&self.words);

@@ -38,11 +38,11 @@ fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
     let bits = bits_wanted(capacity, fpr);
     let words = words_for_wanted(bits, capacity, fpr)?;
     let probes = rounded(bits as f64 / capacity as f64 * core::f64::consts::LN_2).max(1);
-    let probing = if making.is_since((4, 1)) { Probing::Spark2 } else { Probing::Spark1 };
+    let probing = if making.is_since((4, 1)) { Probing::SPARK_2 } else { Probing::SPARK_1 };
     let seed = match (u32::try_from(making.seed), probing) {
-        (Ok(seed), Probing::Spark2) => seed as i32,
+        (Ok(seed), Probing::SPARK_2) => seed as i32,
         (Ok(0), _) => 0,
-        (Err(_), Probing::Spark2) => {
+        (Err(_), Probing::SPARK_2) => {
             let (least, most) = (0u32.into(), u32::MAX.into());
             return Err(SpecError::Range { knob: Knob::Seed, asked: making.seed.into(), least, most });
         }
@@ -76,12 +76,12 @@ fn parse(bytes: &[u8]) -> Result<Parsed<'_>, DecodeError> {
         Ok::<u32, DecodeError>(number)
     };
     let probing = match next()? {
-        1 => Probing::Spark1,
-        2 => Probing::Spark2,
+        1 => Probing::SPARK_1,
+        2 => Probing::SPARK_2,
         found => return Err(DecodeError::Value { field: "version", found: found.into() }),
     };
     let probes = super::probes(next()?.into())?;
-    let seed = if probing == Probing::Spark2 { next()? as i32 } else { 0 };
+    let seed = if probing == Probing::SPARK_2 { next()? as i32 } else { 0 };
     let words = next()?;
     if words == 0 || words > i32::MAX as u32 {
         return Err(DecodeError::Value { field: "number of words", found: words.into() });
@@ -108,7 +108,7 @@ fn write(filter: &ForeignBits) -> Option<Vec<u8>> {
     let words = filter.words.as_slice();
     let (probes, number) = (filter.shape.probes, u32::try_from(words.len()).ok()?);
     let header = match filter.shape.probing {
-        Probing::Spark1 => Vec::from([1, probes, number]),
+        Probing::SPARK_1 => Vec::from([1, probes, number]),
         _ => Vec::from([2, probes, seed as u32, number]),
     };
     let mut bytes: Vec<u8> = header.into_iter().flat_map(u32::to_be_bytes).collect();

@@ -15,6 +15,64 @@ use super::Probing;
 use crate::hash::Digest;
 use crate::narrow::{low_u32, low_u64};
 
+/// The rules of other programs.
+impl Probing {
+    /// Guava's MURMUR128_MITZ_64.
+    pub(crate) const GUAVA_64: Self = Self::new(32, "guava-mitz-64");
+    /// Guava's MURMUR128_MITZ_32.
+    pub(crate) const GUAVA_32: Self = Self::new(33, "guava-mitz-32");
+    /// Go's bits-and-blooms.
+    pub(crate) const GO: Self = Self::new(34, "go");
+    /// DCSO's bloom.
+    pub(crate) const DCSO: Self = Self::new(35, "dcso");
+    /// Spark's version 1.
+    pub(crate) const SPARK_1: Self = Self::new(36, "spark-v1");
+    /// Spark's version 2.
+    pub(crate) const SPARK_2: Self = Self::new(37, "spark-v2");
+    /// RedisBloom's Bloom filters.
+    pub(crate) const REDIS_BLOOM: Self = Self::new(38, "redisbloom");
+    /// RedisBloom's cuckoo filters.
+    pub(crate) const REDIS_BLOOM_CUCKOO: Self = Self::new(39, "redisbloom-cuckoo");
+    /// The crate `bloomfilter`.
+    pub(crate) const BLOOMFILTER_CRATE: Self = Self::new(40, "bloomfilter-crate");
+    /// Parquet's split blocks.
+    pub(crate) const SBBF: Self = Self::new(41, "sbbf");
+    /// FastFilter's xor filters.
+    pub(crate) const XOR: Self = Self::new(42, "xor");
+    /// FastFilter's binary fuse filters.
+    pub(crate) const FAST_FILTER_FUSE: Self = Self::new(43, "fastfilter-fuse");
+    /// rbloom.
+    pub(crate) const RBLOOM: Self = Self::new(44, "rbloom");
+    /// pybloom-live.
+    pub(crate) const PYBLOOM_LIVE: Self = Self::new(45, "pybloom-live");
+    /// pyprobables.
+    pub(crate) const PYPROBABLES: Self = Self::new(46, "pyprobables");
+
+    /// All of them, by their ids.
+    const FOREIGN: [Self; 15] = [
+        Self::GUAVA_64,
+        Self::GUAVA_32,
+        Self::GO,
+        Self::DCSO,
+        Self::SPARK_1,
+        Self::SPARK_2,
+        Self::REDIS_BLOOM,
+        Self::REDIS_BLOOM_CUCKOO,
+        Self::BLOOMFILTER_CRATE,
+        Self::SBBF,
+        Self::XOR,
+        Self::FAST_FILTER_FUSE,
+        Self::RBLOOM,
+        Self::PYBLOOM_LIVE,
+        Self::PYPROBABLES,
+    ];
+
+    /// The rule with this id, if it is another program's.
+    pub(crate) fn foreign(id: u8) -> Option<Self> {
+        Self::FOREIGN.into_iter().find(|rule| rule.id == id)
+    }
+}
+
 /// A key's positions in another program's filter, in the order of the program. `bits` is not 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ForeignPositions {
@@ -53,14 +111,14 @@ impl ForeignPositions {
         let Digest { a, b } = digest;
         let (low, high) = (low_u32(a).cast_signed(), (a >> 32) as i32);
         let walk = match probing {
-            Probing::Guava64 => Walk::Guava64 { c: a, step: b },
-            Probing::Guava32 | Probing::Spark1 => Walk::Guava32 { c: low, step: high },
-            Probing::Spark2 => {
+            Probing::GUAVA_64 => Walk::Guava64 { c: a, step: b },
+            Probing::GUAVA_32 | Probing::SPARK_1 => Walk::Guava32 { c: low, step: high },
+            Probing::SPARK_2 => {
                 Walk::Spark2 { c: i64::from(low) * i64::from(i32::MAX), step: i64::from(high) }
             }
-            Probing::Dcso => Walk::Dcso { h: a % PRIME },
-            Probing::RedisBloom => Walk::Redis64 { c: a, step: b },
-            Probing::Rbloom => Walk::Rbloom { s: u128::from(b) << 64 | u128::from(a) },
+            Probing::DCSO => Walk::Dcso { h: a % PRIME },
+            Probing::REDIS_BLOOM => Walk::Redis64 { c: a, step: b },
+            Probing::RBLOOM => Walk::Rbloom { s: u128::from(b) << 64 | u128::from(a) },
             other => unreachable!("{other:?} is no rule of a digest alone"),
         };
         Self { walk, left: probes, bits }
@@ -173,13 +231,13 @@ mod tests {
     /// Of the key "user:0", as the programs have them.
     #[test]
     fn positions_are_those_of_the_programs() {
-        assert_eq!(positions(Probing::Guava64, ForeignHash::Murmur3, 6, 64), [37, 60, 19, 42, 1, 24]);
-        assert_eq!(positions(Probing::Guava32, ForeignHash::Murmur3, 6, 64), [36, 35, 29, 33, 32, 32]);
+        assert_eq!(positions(Probing::GUAVA_64, ForeignHash::Murmur3, 6, 64), [37, 60, 19, 42, 1, 24]);
+        assert_eq!(positions(Probing::GUAVA_32, ForeignHash::Murmur3, 6, 64), [36, 35, 29, 33, 32, 32]);
         let hash = |key: &[u8]| Hashing::Foreign(ForeignHash::Murmur3).digest(key);
         let go = ForeignPositions::go(hash(b"user:0"), hash(b"user:0\x01"), 3, 64);
         assert_eq!(go.collect::<Vec<_>>(), [37, 34, 59]);
         let all = u64::MAX;
         let dcso = [0x01c9_a9f6_3d71_f836, 0xbdcb_b601_6902_b222, 0xe60c_99e8_6b87_d2e6];
-        assert_eq!(positions(Probing::Dcso, ForeignHash::Fnv1, 3, all), dcso);
+        assert_eq!(positions(Probing::DCSO, ForeignHash::Fnv1, 3, all), dcso);
     }
 }

@@ -69,7 +69,7 @@ impl<'a> Writer<'a> {
         Self {
             family,
             hashing,
-            probing: Probing::None,
+            probing: Probing::NONE,
             inserted: None,
             intersection: 0,
             ones: 0,
