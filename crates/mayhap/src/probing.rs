@@ -260,7 +260,9 @@ mod tests {
             crate::registry::FAMILIES.iter().flat_map(|family| family.probing).copied().collect();
         assert!(rules.iter().all(|rule| !is_foreign(rule.id())));
         #[cfg(feature = "interop")]
-        rules.extend((0..=u8::MAX).filter_map(Probing::foreign).inspect(|rule| assert!(is_foreign(rule.id()))));
+        rules.extend(
+            (0..=u8::MAX).filter_map(Probing::foreign).inspect(|rule| assert!(is_foreign(rule.id()))),
+        );
         for one in &rules {
             for other in &rules {
                 assert_eq!(one.id() == other.id(), one.name() == other.name(), "{one:?} and {other:?}");

@@ -51,7 +51,7 @@ const ROW_SALTS: [u64; 2] = [0xA076_1D64_78BD_642F, 0xE703_7ED1_A0B4_28DB];
 
 /// What all layers have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct RowShape {
     /// Bits of a row: 64 or 128.
     pub(crate) row_bits: u32,
     /// Columns of every block.
@@ -61,7 +61,7 @@ pub(crate) struct Shape {
     pub(crate) paths: Paths,
 }
 
-impl Shape {
+impl RowShape {
     /// How many of the blocks have no extra column.
     fn plain(&self, blocks: u64) -> u64 {
         math::ribbon_plain_blocks(blocks, self.row_bits, self.more)
@@ -113,7 +113,7 @@ struct Spot {
 
 impl Layer {
     /// Of so many blocks, the first words of which are at `at`. Returns the word behind it too.
-    fn laid_out(shape: &Shape, seed: u64, blocks: u64, is_last: bool, at: u64) -> (Self, u64) {
+    fn laid_out(shape: &RowShape, seed: u64, blocks: u64, is_last: bool, at: u64) -> (Self, u64) {
         let plain = shape.plain(blocks);
         let buckets_at = at + blocks * u64::from(shape.columns) + (blocks - plain);
         let buckets =
@@ -124,19 +124,19 @@ impl Layer {
     }
 
     #[inline(always)]
-    fn word_of(&self, shape: &Shape, block: u64) -> u64 {
+    fn word_of(&self, shape: &RowShape, block: u64) -> u64 {
         self.blocks_at + block * u64::from(shape.columns) + block.saturating_sub(self.plain)
     }
 
     #[inline(always)]
-    fn columns_of(&self, shape: &Shape, block: u64) -> u32 {
+    fn columns_of(&self, shape: &RowShape, block: u64) -> u32 {
         shape.columns + u32::from(block >= self.plain)
     }
 
     /// The bits of a value that those who start here have columns for. A bit without a column is 0, so that it contradicts
     /// nobody.
     #[inline(always)]
-    fn mask(&self, shape: &Shape, start: u64) -> u32 {
+    fn mask(&self, shape: &RowShape, start: u64) -> u32 {
         small(u64::from(u32::MAX) >> (32 - self.columns_of(shape, start / BLOCK)))
     }
 
@@ -149,7 +149,7 @@ impl Layer {
     }
 
     #[inline(always)]
-    fn bumps(&self, shape: &Shape, words: &[u64], start: u64) -> bool {
+    fn bumps(&self, shape: &RowShape, words: &[u64], start: u64) -> bool {
         if self.buckets_at == LAST {
             return false;
         }
@@ -160,7 +160,7 @@ impl Layer {
 }
 
 #[inline(always)]
-const fn from_right(shape: &Shape, start: u64) -> u64 {
+const fn from_right(shape: &RowShape, start: u64) -> u64 {
     !start & ((1 << shape.bucket_log()) - 1)
 }
 
@@ -173,7 +173,7 @@ fn row_of(hash: u64) -> [u64; 2] {
 /// The layers of all shards. The words that they tell of are somebody else's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Retrieval {
-    pub(crate) shape: Shape,
+    pub(crate) shape: RowShape,
     /// How many of the highest bits of a half tell its shard.
     pub(crate) shard_bits: u32,
     shards: Vec<[Layer; MOST_LAYERS]>,
@@ -181,17 +181,17 @@ pub(crate) struct Retrieval {
 
 impl Retrieval {
     /// Words of zeros behind the last block, which questions read. Up to seven words of the directory are read over too.
-    fn padding(shape: &Shape) -> usize {
+    fn padding(shape: &RowShape) -> usize {
         shape.columns as usize + 1
     }
 
     /// Words behind the blocks and buckets of all shards.
-    pub(crate) fn behind(shape: &Shape, shard_bits: u32) -> u64 {
+    pub(crate) fn behind(shape: &RowShape, shard_bits: u32) -> u64 {
         Self::padding(shape) as u64 + ((DIRECTORY_WORDS as u64) << shard_bits)
     }
 
     /// What the directory at the end of the words tells.
-    pub(crate) fn decode(shape: Shape, shard_bits: u32, words: &[u64]) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(shape: RowShape, shard_bits: u32, words: &[u64]) -> Result<Self, DecodeError> {
         let refused = |problem| DecodeError::Payload { problem };
         let behind = usize::try_from(Self::behind(&shape, shard_bits)).ok();
         let Some(own) = behind.and_then(|behind| words.len().checked_sub(behind)) else {
@@ -224,7 +224,7 @@ impl Retrieval {
     fn spot<const WIDE: bool>(&self, words: &[u64], half: u64) -> Spot {
         let layers = &self.shards[index(shard_of(half, self.shard_bits))];
         // The compiler knows the width then.
-        let shape = Shape { row_bits: if WIDE { 128 } else { 64 }, ..self.shape };
+        let shape = RowShape { row_bits: if WIDE { 128 } else { 64 }, ..self.shape };
         spot(&shape, layers, words, half, self.shard_bits)
     }
 
@@ -271,7 +271,7 @@ impl Retrieval {
 
     /// The rate of absent keys, if those of the set have their fingerprints.
     pub(crate) fn fpr(&self) -> f64 {
-        let Shape { row_bits, columns, more, .. } = self.shape;
+        let RowShape { row_bits, columns, more, .. } = self.shape;
         let layer = |layer: &Layer| {
             let blocks = (layer.starts + u64::from(row_bits) - 1) / BLOCK;
             math::ribbon_layer_fpr(blocks, row_bits, columns, more)
@@ -293,7 +293,7 @@ impl Retrieval {
 /// last block, and the directory.
 #[derive(Debug)]
 pub(crate) struct Joined {
-    shape: Shape,
+    shape: RowShape,
     words: GrowingWords,
     shards: Vec<[Layer; MOST_LAYERS]>,
     directory: Vec<u64>,
@@ -301,7 +301,7 @@ pub(crate) struct Joined {
 
 impl Joined {
     /// For 2^bits shards of so many keys.
-    pub(crate) fn new(shape: Shape, keys: u64, bits: u32) -> Self {
+    pub(crate) fn new(shape: RowShape, keys: u64, bits: u32) -> Self {
         let count = 1u64 << bits;
         let mean = keys >> bits;
         // Where fewer keys are bumped than usual there are fewer words.
@@ -332,7 +332,7 @@ impl Joined {
 
 /// Where the value of a key is: in the first of the layers that does not bump it.
 #[inline(always)]
-fn spot(shape: &Shape, layers: &[Layer; MOST_LAYERS], words: &[u64], half: u64, bits: u32) -> Spot {
+fn spot(shape: &RowShape, layers: &[Layer; MOST_LAYERS], words: &[u64], half: u64, bits: u32) -> Spot {
     for (level, layer) in layers.iter().enumerate() {
         if layer.starts == 0 {
             break;
@@ -517,7 +517,7 @@ impl Plan {
     }
 
     /// The layers that a directory tells; `None` if no writer gives such. `most` limits the blocks of each.
-    fn from_directory(shape: &Shape, words: &[u64], most: u64) -> Option<Self> {
+    fn from_directory(shape: &RowShape, words: &[u64], most: u64) -> Option<Self> {
         let (&count, entries) = words.split_first()?;
         let count = usize::try_from(count).ok().filter(|&count| (1..=MOST_LAYERS).contains(&count))?;
         let (used, unused) = entries.split_at(2 * count);
@@ -531,7 +531,7 @@ impl Plan {
     }
 
     /// The layers, the first words of which are at `at`; and the word behind the last.
-    fn laid_out(&self, shape: &Shape, mut at: u64) -> ([Layer; MOST_LAYERS], u64) {
+    fn laid_out(&self, shape: &RowShape, mut at: u64) -> ([Layer; MOST_LAYERS], u64) {
         let mut layers = [Layer::default(); MOST_LAYERS];
         for (level, &(seed, blocks)) in self.0.iter().enumerate() {
             let (layer, end) = Layer::laid_out(shape, seed, blocks, level + 1 == self.0.len(), at);
@@ -552,7 +552,7 @@ pub(crate) struct Solved {
 
 impl Solved {
     /// Keeps those of the shard's halves for which what is stored is what it `should` be.
-    pub(crate) fn retain(&self, shape: &Shape, bits: u32, should: impl Should, halves: &mut Vec<u64>) {
+    pub(crate) fn retain(&self, shape: &RowShape, bits: u32, should: impl Should, halves: &mut Vec<u64>) {
         let mut words = self.words.as_slice().to_vec();
         // Those that a directory has are read over too.
         words.resize(words.len() + Retrieval::padding(shape) + DIRECTORY_WORDS, 0);
@@ -564,7 +564,7 @@ impl Solved {
 
 /// Many questions to one shard.
 struct Retain<'a, S> {
-    shape: &'a Shape,
+    shape: &'a RowShape,
     layers: &'a [Layer; MOST_LAYERS],
     words: &'a [u64],
     bits: u32,
@@ -704,7 +704,7 @@ impl<R: Row> System<R> {
 /// Back substitution: the slots from the last to the first, each from those behind it.
 struct Substitution<'a, R> {
     system: &'a System<R>,
-    shape: Shape,
+    shape: RowShape,
     layer: &'a Layer,
     words: &'a mut [u64],
 }
@@ -733,7 +733,7 @@ impl<R: Row> Work for Substitution<'_, R> {
 }
 
 /// Solves a shard: the keys are those of the shard that the highest `bits` bits tell, in any order and with repeats.
-pub(crate) fn solved<E: Equation>(shape: &Shape, keys: Vec<E>, bits: u32) -> Result<Solved, BuildError> {
+pub(crate) fn solved<E: Equation>(shape: &RowShape, keys: Vec<E>, bits: u32) -> Result<Solved, BuildError> {
     if shape.row_bits == 64 {
         solved_by::<E, u64>(shape, keys, bits)
     } else {
@@ -741,7 +741,11 @@ pub(crate) fn solved<E: Equation>(shape: &Shape, keys: Vec<E>, bits: u32) -> Res
     }
 }
 
-fn solved_by<E: Equation, R: Row>(shape: &Shape, mut keys: Vec<E>, bits: u32) -> Result<Solved, BuildError> {
+fn solved_by<E: Equation, R: Row>(
+    shape: &RowShape,
+    mut keys: Vec<E>,
+    bits: u32,
+) -> Result<Solved, BuildError> {
     keys.sort_unstable();
     keys.dedup_by_key(|key| key.half());
     let count = keys.len() as u64;
@@ -781,7 +785,7 @@ type Entry = (u64, u64);
 
 /// Solves for as many keys as fit, and returns the others.
 fn bumping_layer<E: Equation, R: Row>(
-    shape: &Shape,
+    shape: &RowShape,
     mut keys: Vec<E>,
     level: usize,
     bits: u32,
@@ -837,7 +841,7 @@ fn bumping_layer<E: Equation, R: Row>(
 
 /// Solves for all keys, with slots to spare.
 fn last_layer<E: Equation, R: Row>(
-    shape: &Shape,
+    shape: &RowShape,
     keys: &[E],
     level: usize,
     bits: u32,
@@ -891,7 +895,7 @@ mod tests {
     #[test]
     fn rib_1_a_plain_ribbon_is_solved_within_three_seeds() {
         let (shape, keys) =
-            (Shape { row_bits: 128, columns: 8, more: 0, paths: Paths::default() }, halves(100_000));
+            (RowShape { row_bits: 128, columns: 8, more: 0, paths: Paths::default() }, halves(100_000));
         let ((seed, blocks), words) = last_layer::<u64, u128>(&shape, &keys, 0, 0).unwrap();
         let tries = (0..3).position(|attempt| seed == seed_of(0, attempt));
         let tries = tries.expect("one of three seeds") as u64;
@@ -912,7 +916,7 @@ mod tests {
     fn rib_3_a_layer_bumps_one_key_in_thirty() {
         let keys = halves(200_000);
         for row_bits in [64, 128] {
-            let shape = Shape { row_bits, columns: 8, more: 0, paths: Paths::default() };
+            let shape = RowShape { row_bits, columns: 8, more: 0, paths: Paths::default() };
             let bumped = match row_bits {
                 64 => bumping_layer::<u64, u64>(&shape, keys.clone(), 0, 0).unwrap().2,
                 _ => bumping_layer::<u64, u128>(&shape, keys.clone(), 0, 0).unwrap().2,
@@ -928,7 +932,7 @@ mod tests {
         for (keys, row_bits) in
             [(2500, 64), (2500, 128), (5000, 64), (5000, 128), (20_000, 64), (20_000, 128)]
         {
-            let shape = Shape { row_bits, columns: 7, more: 0, paths: Paths::default() };
+            let shape = RowShape { row_bits, columns: 7, more: 0, paths: Paths::default() };
             let bumped = |seed: u64| {
                 let mut halves: Vec<u64> =
                     (0..keys).map(|i: u64| Hashing::Xxh3 { seed }.digest_of(i).a).collect();

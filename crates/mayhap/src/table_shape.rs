@@ -24,7 +24,7 @@ const MOST_SLOTS: u32 = Remainders::of_bits(0).slots();
 /// again, to a number whose high bits are the line and whose low bits are the remainder. As it is scaled up, no two become
 /// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct TableShape {
     /// How many names there are: below 2^63.
     pub(crate) names: u64,
     /// Lines to which keys belong.
@@ -39,7 +39,7 @@ pub(crate) struct Shape {
 
 const SCALE_BITS: u32 = 62;
 
-impl Shape {
+impl TableShape {
     /// The most names.
     pub(crate) const MOST_NAMES: u64 = (1 << 63) - 1;
 
@@ -151,10 +151,10 @@ impl Shape {
     }
 
     #[inline(always)]
-    pub(crate) const fn place(&self, name: u64) -> Place {
+    pub(crate) const fn place(&self, name: u64) -> LineAndRemainder {
         let scaled = self.scaled(name);
         let remainder = scaled & ((1 << self.remainder_bits) - 1);
-        Place { line: scaled >> self.remainder_bits, remainder: remainder << DISTANCE_BITS }
+        LineAndRemainder { line: scaled >> self.remainder_bits, remainder: remainder << DISTANCE_BITS }
     }
 
     /// The name of the key that is at a place.
@@ -177,7 +177,7 @@ impl Shape {
 
 /// A key's line, and its remainder before the bits of the distance.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Place {
+pub(crate) struct LineAndRemainder {
     /// Of a table that may be too large for this machine's memory.
     pub(crate) line: u64,
     pub(crate) remainder: u64,
@@ -194,20 +194,21 @@ mod tests {
     }
 
     /// Shapes whose names are scaled up by 1, by hardly more, by nearly 2 and by anything in between.
-    fn shapes() -> impl Iterator<Item = Shape> {
+    fn shapes() -> impl Iterator<Item = TableShape> {
         let most_lines = MAX_BITS / 512 - FARTHEST;
         let random = (0..2000).map(move |i| {
             let lines = (64 + (draw(i).a >> (25 + draw(i).b % 30))).min(most_lines);
-            let names = (draw(i + 5000).a >> (1 + draw(i + 5000).b % 40)).clamp(lines, Shape::MOST_NAMES);
+            let names =
+                (draw(i + 5000).a >> (1 + draw(i + 5000).b % 40)).clamp(lines, TableShape::MOST_NAMES);
             (names, lines)
         });
         let near = (0..40).flat_map(move |shift| {
             [64, 65, 127, 1000, 999_999, 1 << 20, most_lines].into_iter().flat_map(move |lines: u64| {
-                let names = (u128::from(lines) << shift).min(Shape::MOST_NAMES.into()) as u64;
-                [(names - 1, lines), (names, lines), (names + 1, lines), (Shape::MOST_NAMES, lines)]
+                let names = (u128::from(lines) << shift).min(TableShape::MOST_NAMES.into()) as u64;
+                [(names - 1, lines), (names, lines), (names + 1, lines), (TableShape::MOST_NAMES, lines)]
             })
         });
-        random.chain(near).filter_map(|(names, lines)| Shape::new(names, lines))
+        random.chain(near).filter_map(|(names, lines)| TableShape::new(names, lines))
     }
 
     #[test]
@@ -240,7 +241,7 @@ mod tests {
     fn as_many_places_have_a_name_as_there_are_names() {
         for names in [64, 65, 100, 127, 128, 1000, 4095, 4096, 4097, 12_345] {
             for lines in [64, 65, 96, 100, 127].into_iter().filter(|&lines| lines <= names) {
-                let shape = Shape::new(names, lines).unwrap();
+                let shape = TableShape::new(names, lines).unwrap();
                 let places = (0..lines << shape.remainder_bits)
                     .map(|at| (at >> shape.remainder_bits, at & ((1 << shape.remainder_bits) - 1)));
                 let named = places.filter(|&(line, remainder)| shape.has_name_at(line, remainder));
@@ -253,19 +254,19 @@ mod tests {
     #[test]
     fn sizes_have_limits() {
         let most = MAX_BITS / 512 - FARTHEST;
-        let largest = Shape::new(Shape::MOST_NAMES, most).unwrap();
+        let largest = TableShape::new(TableShape::MOST_NAMES, most).unwrap();
         assert_eq!(largest.bits(), MAX_BITS);
         assert_eq!(largest.larger(), None);
-        assert_eq!(Shape::new(Shape::MOST_NAMES, most + 1), None);
-        assert_eq!(Shape::new(Shape::MOST_NAMES + 1, 64), None);
-        assert_eq!(Shape::new(1000, 63), None);
-        assert_eq!(Shape::new(1000, 1001), None);
+        assert_eq!(TableShape::new(TableShape::MOST_NAMES, most + 1), None);
+        assert_eq!(TableShape::new(TableShape::MOST_NAMES + 1, 64), None);
+        assert_eq!(TableShape::new(1000, 63), None);
+        assert_eq!(TableShape::new(1000, 1001), None);
         // The longest remainders: with their distance they fit a word.
-        let longest = Shape::new(Shape::MOST_NAMES, 64).unwrap();
+        let longest = TableShape::new(TableShape::MOST_NAMES, 64).unwrap();
         assert_eq!((longest.remainder_bits, longest.remainders.slots()), (57, 508 / 59));
         for keys in [1, 63, 1000, 1_000_000, 1 << 40] {
-            for names in [1, 1 << 20, 1 << 45, Shape::MOST_NAMES] {
-                let shape = Shape::for_keys(keys, names).unwrap();
+            for names in [1, 1 << 20, 1 << 45, TableShape::MOST_NAMES] {
+                let shape = TableShape::for_keys(keys, names).unwrap();
                 assert!(shape.capacity() >= keys && shape.names >= names, "{keys} keys, {names} names");
                 let (mut larger, mut fewest) = (shape, u32::MAX);
                 while let Some(next) = larger.larger() {
@@ -277,12 +278,12 @@ mod tests {
                 assert!(fewest >= 8);
             }
         }
-        let within = |bits| Shape::within(bits, |n| n.saturating_mul(1_000_000));
+        let within = |bits| TableShape::within(bits, |n| n.saturating_mul(1_000_000));
         assert_eq!(within(67 * 512 - 1), None);
         for bits in [67 * 512, 1_000_000, 123_456_789, MAX_BITS] {
             let shape = within(bits).unwrap();
             assert!(shape.bits() <= bits && bits - shape.bits() < 512, "{bits} bits");
-            assert!(shape.names >= shape.capacity().saturating_mul(1_000_000).min(Shape::MOST_NAMES));
+            assert!(shape.names >= shape.capacity().saturating_mul(1_000_000).min(TableShape::MOST_NAMES));
         }
     }
 }

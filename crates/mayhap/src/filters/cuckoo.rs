@@ -144,7 +144,7 @@ const STRETCH: usize = 4096;
 
 /// From the first half of a digest to two buckets and a fingerprint: arithmetic without memory.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct Addressing {
     buckets: u64,
     /// How many fingerprints there are: 2^width - 1, without 0, which is an empty slot.
     fingerprints: u64,
@@ -153,13 +153,13 @@ struct Shape {
 
 /// Where a fingerprint may be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Place {
+struct TwoBuckets {
     first: u64,
     second: u64,
     fingerprint: u32,
 }
 
-impl Shape {
+impl Addressing {
     fn new(size: &CuckooSize) -> Self {
         Self { buckets: size.buckets, fingerprints: (1 << size.width) - 1, paths: Paths::default() }
     }
@@ -172,15 +172,15 @@ impl Shape {
 
     /// The bucket is the high part of the half, the fingerprint comes from a product that depends on all of it.
     #[inline(always)]
-    fn place(&self, half: u64) -> Place {
+    fn place(&self, half: u64) -> TwoBuckets {
         let fingerprint = 1 + (((half.wrapping_mul(PHI) >> 32) * self.fingerprints) >> 32) as u32;
         self.around(reduce(half, self.buckets), fingerprint)
     }
 
     /// Where a fingerprint may be that is found in a bucket.
     #[inline(always)]
-    fn around(&self, first: u64, fingerprint: u32) -> Place {
-        Place { first, second: self.other(first, fingerprint), fingerprint }
+    fn around(&self, first: u64, fingerprint: u32) -> TwoBuckets {
+        TwoBuckets { first, second: self.other(first, fingerprint), fingerprint }
     }
 
     /// The other bucket of a fingerprint: `sum - bucket` modulo the number of buckets, and therefore its own inverse.
@@ -305,7 +305,7 @@ filter! {
 pub(crate) struct Fingerprints {
     words: Words,
     size: CuckooSize,
-    shape: Shape,
+    shape: Addressing,
     packing: Packing,
     /// Occupied slots.
     used: u64,
@@ -323,13 +323,13 @@ impl Fingerprints {
     }
 
     fn of(words: Words, size: CuckooSize) -> Self {
-        let (shape, packing) = (Shape::new(&size), Packing::new(&size));
+        let (shape, packing) = (Addressing::new(&size), Packing::new(&size));
         Self { words, size, shape, packing, used: 0, evictions: 0, steps: Vec::new() }
     }
 
     /// Not inlined, so that callers keep their registers for the common packing.
     #[inline(never)]
-    fn has_otherwise(&self, place: Place) -> bool {
+    fn has_otherwise(&self, place: TwoBuckets) -> bool {
         let words = self.words.as_slice();
         match &self.packing {
             Packing::Narrow(buckets) => is_at(buckets, words, place),
@@ -341,7 +341,7 @@ impl Fingerprints {
 
     /// Not inlined, so that callers keep their registers for a key that finds room at once in the common packing.
     #[inline(never)]
-    fn insert_otherwise(&mut self, place: Place) -> Result<Insertion, Full> {
+    fn insert_otherwise(&mut self, place: TwoBuckets) -> Result<Insertion, Full> {
         let mut table = self.table();
         let (outcome, changes) = (table.put_packed(place), table.changes);
         self.apply(changes);
@@ -349,7 +349,7 @@ impl Fingerprints {
     }
 
     #[inline(never)]
-    fn take_otherwise(&mut self, place: Place) -> bool {
+    fn take_otherwise(&mut self, place: TwoBuckets) -> bool {
         let words = self.words.as_mut_slice();
         match &self.packing {
             Packing::Narrow(buckets) => take_from(buckets, words, place),
@@ -360,10 +360,10 @@ impl Fingerprints {
     }
 
     #[inline(always)]
-    fn table(&mut self) -> Table<'_> {
+    fn table(&mut self) -> Filling<'_> {
         let Self { words, shape, packing, used, steps, .. } = self;
         let (words, changes) = (words.as_mut_slice(), Changes::default());
-        Table { words, shape: *shape, packing: *packing, used: *used, steps, changes }
+        Filling { words, shape: *shape, packing: *packing, used: *used, steps, changes }
     }
 
     #[inline]
@@ -674,7 +674,7 @@ impl Merges for Fingerprints {
             Words::zeroed(ours.len() as u64).map_err(|no| Mismatch::Memory { bytes: no.bytes })?;
         words.as_mut_slice().copy_from_slice(ours);
         let mut steps = Vec::new();
-        let mut table = Table {
+        let mut table = Filling {
             words: words.as_mut_slice(),
             shape: self.shape,
             packing: self.packing,
@@ -758,7 +758,8 @@ impl Cuckoo {
     /// ```
     #[must_use]
     pub fn place(&self, key: impl Key) -> (u32, [u64; 2]) {
-        let Place { first, second, fingerprint } = self.0.kernel.shape.place(self.hashing().half_of(key));
+        let TwoBuckets { first, second, fingerprint } =
+            self.0.kernel.shape.place(self.hashing().half_of(key));
         (fingerprint, [first, second])
     }
 
@@ -787,13 +788,21 @@ fn rate(width: u32, buckets: u64, used: u64) -> f64 {
 }
 
 #[inline(always)]
-fn is_at<L: Lanes, const SORTED: bool>(buckets: &Buckets<L, SORTED>, words: &[u64], place: Place) -> bool {
+fn is_at<L: Lanes, const SORTED: bool>(
+    buckets: &Buckets<L, SORTED>,
+    words: &[u64],
+    place: TwoBuckets,
+) -> bool {
     // Both are read at once: which of the two has it is a coin toss that no branch predictor can predict.
     let (first, second) = (buckets.peek(words, place.first), buckets.peek(words, place.second));
     buckets.either_has(first, second, place.fingerprint)
 }
 
-fn copies_at<L: Lanes, const SORTED: bool>(buckets: &Buckets<L, SORTED>, words: &[u64], place: Place) -> u64 {
+fn copies_at<L: Lanes, const SORTED: bool>(
+    buckets: &Buckets<L, SORTED>,
+    words: &[u64],
+    place: TwoBuckets,
+) -> u64 {
     let slots = [place.first, place.second].map(|bucket| buckets.slots(buckets.load(words, bucket)));
     slots.as_flattened().iter().filter(|&&slot| slot == place.fingerprint).count() as u64
 }
@@ -803,7 +812,7 @@ fn copies_at<L: Lanes, const SORTED: bool>(buckets: &Buckets<L, SORTED>, words: 
 fn push<L: Lanes, const SORTED: bool>(
     buckets: &Buckets<L, SORTED>,
     words: &mut [u64],
-    place: Place,
+    place: TwoBuckets,
 ) -> Option<Insertion> {
     let (first, second) = (buckets.load(words, place.first), buckets.load(words, place.second));
     let known = buckets.either_has(first, second, place.fingerprint);
@@ -822,7 +831,7 @@ fn push<L: Lanes, const SORTED: bool>(
 fn take_from<L: Lanes, const SORTED: bool>(
     buckets: &Buckets<L, SORTED>,
     words: &mut [u64],
-    place: Place,
+    place: TwoBuckets,
 ) -> bool {
     let (first, second) = (buckets.load(words, place.first), buckets.load(words, place.second));
     let Some((lanes, is_second)) = buckets.without(first, second, place.fingerprint) else { return false };
@@ -836,14 +845,14 @@ fn take_from<L: Lanes, const SORTED: bool>(
 #[inline(always)]
 fn in_flight<S: AsRef<[u64]> + ?Sized, L: Lanes, const SORTED: bool, K>(
     state: &mut S,
-    shape: Shape,
+    shape: Addressing,
     buckets: &Buckets<L, SORTED>,
     keys: &[K],
     hash: impl Fn(&[K], &mut [u64]),
-    act: impl FnMut(&mut S, &[Place]),
+    act: impl FnMut(&mut S, &[TwoBuckets]),
 ) {
     let far = shape.is_far(state.as_ref());
-    let place = |keys: &[K], places: &mut [Place]| {
+    let place = |keys: &[K], places: &mut [TwoBuckets]| {
         let mut halves = [0; BATCH];
         let halves = &mut halves[..keys.len()];
         hash(keys, halves);
@@ -851,7 +860,7 @@ fn in_flight<S: AsRef<[u64]> + ?Sized, L: Lanes, const SORTED: bool, K>(
             *place = shape.place(half);
         }
     };
-    let prefetch = |state: &S, place: Place| {
+    let prefetch = |state: &S, place: TwoBuckets| {
         buckets.prefetch(state.as_ref(), place.first);
         buckets.prefetch(state.as_ref(), place.second);
     };
@@ -860,7 +869,7 @@ fn in_flight<S: AsRef<[u64]> + ?Sized, L: Lanes, const SORTED: bool, K>(
 
 #[inline(always)]
 fn ask_all<L: Lanes, const SORTED: bool, K>(
-    shape: Shape,
+    shape: Addressing,
     buckets: &Buckets<L, SORTED>,
     mut words: &[u64],
     keys: &[K],
@@ -877,7 +886,7 @@ fn ask_all<L: Lanes, const SORTED: bool, K>(
 
 #[inline(always)]
 fn take_all<L: Lanes, const SORTED: bool, K>(
-    shape: Shape,
+    shape: Addressing,
     buckets: &Buckets<L, SORTED>,
     mut words: &mut [u64],
     keys: &[K],
@@ -897,7 +906,7 @@ fn take_all<L: Lanes, const SORTED: bool, K>(
 
 #[inline(always)]
 fn count_all<L: Lanes, const SORTED: bool, K>(
-    shape: Shape,
+    shape: Addressing,
     buckets: &Buckets<L, SORTED>,
     mut words: &[u64],
     keys: &[K],
@@ -941,9 +950,9 @@ const MOST_FOLLOWED: usize = 512;
 const MOST_AT_ONCE: usize = 12;
 
 /// The buckets of a filter while keys are put in.
-struct Table<'a> {
+struct Filling<'a> {
     words: &'a mut [u64],
-    shape: Shape,
+    shape: Addressing,
     packing: Packing,
     /// Slots that were taken before.
     used: u64,
@@ -951,20 +960,20 @@ struct Table<'a> {
     changes: Changes,
 }
 
-impl AsRef<[u64]> for Table<'_> {
+impl AsRef<[u64]> for Filling<'_> {
     #[inline(always)]
     fn as_ref(&self) -> &[u64] {
         self.words
     }
 }
 
-impl Table<'_> {
+impl Filling<'_> {
     /// Stores a fingerprint, or changes nothing.
     #[inline(always)]
     fn put<L: Lanes, const SORTED: bool>(
         &mut self,
         buckets: &Buckets<L, SORTED>,
-        place: Place,
+        place: TwoBuckets,
     ) -> Result<Insertion, Refused> {
         let insertion = match push(buckets, self.words, place) {
             Some(insertion) => insertion,
@@ -974,7 +983,7 @@ impl Table<'_> {
         Ok(insertion)
     }
 
-    fn put_packed(&mut self, place: Place) -> Result<Insertion, Refused> {
+    fn put_packed(&mut self, place: TwoBuckets) -> Result<Insertion, Refused> {
         match self.packing {
             Packing::Narrow(buckets) => self.put(&buckets, place),
             Packing::NarrowSorted(buckets) => self.put(&buckets, place),
@@ -1025,7 +1034,7 @@ impl Table<'_> {
     fn make_room<L: Lanes, const SORTED: bool>(
         &mut self,
         buckets: &Buckets<L, SORTED>,
-        place: Place,
+        place: TwoBuckets,
     ) -> Result<Insertion, Refused> {
         let known = is_at(buckets, self.words, place);
         let found = self.search(buckets, place).ok_or_else(|| self.why_not(buckets, place))?;
@@ -1048,7 +1057,11 @@ impl Table<'_> {
     /// Why a search has found no free slot. Different keys fill a table to far more than nine tenths before one of them
     /// is refused; with fewer slots taken it is repeats that fill the buckets that the search came to.
     #[cold]
-    fn why_not<L: Lanes, const SORTED: bool>(&self, buckets: &Buckets<L, SORTED>, place: Place) -> Refused {
+    fn why_not<L: Lanes, const SORTED: bool>(
+        &self,
+        buckets: &Buckets<L, SORTED>,
+        place: TwoBuckets,
+    ) -> Refused {
         if copies_at(buckets, self.words, place) == MOST_COPIES {
             return Refused::Copies;
         }
@@ -1066,7 +1079,7 @@ impl Table<'_> {
     fn search<L: Lanes, const SORTED: bool>(
         &mut self,
         buckets: &Buckets<L, SORTED>,
-        place: Place,
+        place: TwoBuckets,
     ) -> Option<usize> {
         self.steps.clear();
         self.steps.extend([place.first, place.second]);
@@ -1105,7 +1118,7 @@ impl Table<'_> {
 
     /// Prefetches the buckets that a search for room would read first, if there will be one.
     #[inline(always)]
-    fn look_ahead<L: Lanes, const SORTED: bool>(&self, buckets: &Buckets<L, SORTED>, place: Place) {
+    fn look_ahead<L: Lanes, const SORTED: bool>(&self, buckets: &Buckets<L, SORTED>, place: TwoBuckets) {
         let is_full = |bucket| buckets.is_full(buckets.load(self.words, bucket));
         if is_full(place.first) && is_full(place.second) {
             self.others(buckets, place.first);
@@ -1118,8 +1131,8 @@ impl Table<'_> {
 mod tests {
     use super::*;
 
-    fn shape(buckets: u64, width: u32) -> Shape {
-        Shape { buckets, fingerprints: (1 << width) - 1, paths: Paths::default() }
+    fn shape(buckets: u64, width: u32) -> Addressing {
+        Addressing { buckets, fingerprints: (1 << width) - 1, paths: Paths::default() }
     }
 
     #[test]
@@ -1163,7 +1176,7 @@ mod tests {
             let keys = 60_000;
             for key in 0..keys {
                 let half = Hashing::default().half_of(key);
-                let Place { first, fingerprint, .. } = shape.place(half);
+                let TwoBuckets { first, fingerprint, .. } = shape.place(half);
                 let share = u128::from(fingerprint - 1) * 15 / u128::from(shape.fingerprints);
                 slices[share as usize][reduce(half, 4) as usize] += 1;
                 assert!(fingerprint > 0 && u64::from(fingerprint) <= shape.fingerprints && first < buckets);

@@ -167,7 +167,7 @@ const AGES: usize = *FINGERPRINT_BITS.end() as usize + 1;
 /// those of `b`, are a stream. The quotient is that number and one bit of the stream for each doubling; the fingerprint is
 /// what follows in the stream. So a doubling takes the first bit of each fingerprint, whatever the number of slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Shape {
+struct Splitting {
     /// The slots before all doublings.
     start: u64,
     made: u32,
@@ -175,7 +175,7 @@ struct Shape {
     width: u32,
 }
 
-impl Shape {
+impl Splitting {
     const fn slots(&self) -> u64 {
         self.start << self.made
     }
@@ -222,7 +222,7 @@ const fn young(stream: u64, width: u32) -> u64 {
 
 /// A quotient's slot and a new key's fingerprint.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct NewKey {
     spot: Spot,
     young: u64,
 }
@@ -230,26 +230,26 @@ struct Place {
 /// Hashes keys to places. The parts of the shape that all keys share.
 #[derive(Clone, Copy, Debug)]
 struct Placing {
-    shape: Shape,
+    shape: Splitting,
     runs: Runs,
     is_wide: bool,
 }
 
 impl Placing {
-    fn new(shape: Shape) -> Self {
+    fn new(shape: Splitting) -> Self {
         Self { shape, runs: shape.runs(), is_wide: shape.is_wide() }
     }
 
     #[inline(always)]
-    fn half(&self, half: u64) -> Place {
+    fn half(&self, half: u64) -> NewKey {
         let (quotient, young) = self.shape.split(half);
-        Place { spot: self.runs.spot(quotient), young }
+        NewKey { spot: self.runs.spot(quotient), young }
     }
 
     #[inline(always)]
-    fn digest(&self, digest: Digest) -> Place {
+    fn digest(&self, digest: Digest) -> NewKey {
         let (quotient, young) = self.split(digest);
-        Place { spot: self.runs.spot(quotient), young }
+        NewKey { spot: self.runs.spot(quotient), young }
     }
 
     /// The quotient and the fingerprint, from as much of the digest as they need.
@@ -261,7 +261,7 @@ impl Placing {
 
 /// Where keys are, from their bytes.
 #[inline(always)]
-fn of_keys<K: Key>(hashing: Hashing) -> impl Fn(&Placing, &[K], &mut [Place]) + Copy {
+fn of_keys<K: Key>(hashing: Hashing) -> impl Fn(&Placing, &[K], &mut [NewKey]) + Copy {
     move |placing, keys, places| {
         if placing.is_wide {
             let mut digests = [Digest::default(); BATCH];
@@ -279,19 +279,19 @@ fn of_keys<K: Key>(hashing: Hashing) -> impl Fn(&Placing, &[K], &mut [Place]) + 
 
 /// Where keys are whose first halves are enough.
 #[inline(always)]
-fn of_halves(placing: &Placing, halves: &[u64], places: &mut [Place]) {
+fn of_halves(placing: &Placing, halves: &[u64], places: &mut [NewKey]) {
     places.iter_mut().zip(halves).for_each(|(place, &half)| *place = placing.half(half));
 }
 
 /// Where keys are that are hashed already.
 #[inline(always)]
-fn of_digests(placing: &Placing, digests: &[Digest], places: &mut [Place]) {
+fn of_digests(placing: &Placing, digests: &[Digest], places: &mut [NewKey]) {
     places.iter_mut().zip(digests).for_each(|(place, &digest)| *place = placing.digest(digest));
 }
 
 /// Where keys are that another function hashes.
 #[inline(always)]
-fn of_hashes<K>(hash: impl Fn(&[K], &mut [Digest])) -> impl Fn(&Placing, &[K], &mut [Place]) {
+fn of_hashes<K>(hash: impl Fn(&[K], &mut [Digest])) -> impl Fn(&Placing, &[K], &mut [NewKey]) {
     move |placing, keys, places| {
         let mut digests = [Digest::default(); BATCH];
         let digests = &mut digests[..keys.len()];
@@ -418,7 +418,7 @@ fn full(limit: Limit) -> Full {
 
 impl Fingerprints {
     fn of_size(size: &ExpandingSize) -> Result<Self, SpecError> {
-        let shape = Shape { start: size.slots, made: 0, width: size.fingerprint_bits };
+        let shape = Splitting { start: size.slots, made: 0, width: size.fingerprint_bits };
         Ok(Self {
             words: Words::zeroed(shape.runs().words())?,
             placing: Placing::new(shape),
@@ -475,7 +475,7 @@ impl Fingerprints {
     fn put_each<const SET: bool, K>(
         &mut self,
         keys: &[K],
-        place: &impl Fn(&Placing, &[K], &mut [Place]),
+        place: &impl Fn(&Placing, &[K], &mut [NewKey]),
         mut told: impl FnMut(Insertion),
     ) -> Result<(), Full> {
         self.must_be_whole().map_err(full)?;
@@ -533,7 +533,7 @@ impl Fingerprints {
         Some(())
     }
 
-    fn take_at(&mut self, place: Place) -> Removal {
+    fn take_at(&mut self, place: NewKey) -> Removal {
         let (runs, words) = (self.placing.runs, self.words.as_mut_slice());
         match with_ranks(self.paths, Take { runs, words, place }) {
             Taken::None => Removal::Absent,
@@ -551,7 +551,7 @@ impl Fingerprints {
     fn take<K>(
         &mut self,
         keys: &[K],
-        place: impl Fn(&Placing, &[K], &mut [Place]),
+        place: impl Fn(&Placing, &[K], &mut [NewKey]),
         outcomes: &mut Vec<Removal>,
     ) {
         if self.must_be_whole().is_err() {
@@ -573,7 +573,7 @@ impl Fingerprints {
     }
 
     #[inline(always)]
-    fn ask<K>(&self, keys: &[K], place: impl Fn(&Placing, &[K], &mut [Place]), hits: &mut [bool]) {
+    fn ask<K>(&self, keys: &[K], place: impl Fn(&Placing, &[K], &mut [NewKey]), hits: &mut [bool]) {
         let (paths, placing, words) = (self.paths, self.placing, self.words.as_slice());
         with_ranks(paths, AskAll { paths, placing, words, keys, place, hits });
     }
@@ -591,7 +591,7 @@ impl Fingerprints {
     }
 
     /// Counts what a doubling did.
-    fn has_doubled(&mut self, shape: Shape) {
+    fn has_doubled(&mut self, shape: Splitting) {
         self.placing = Placing::new(shape);
         let width = shape.width as usize;
         // Those without bits are in two quotients now, and the last to have one have none.
@@ -602,9 +602,9 @@ impl Fingerprints {
         self.used = self.ages.iter().sum();
     }
 
-    fn doubled(&self) -> Result<(Words, Shape), Limit> {
+    fn doubled(&self) -> Result<(Words, Splitting), Limit> {
         let Placing { shape, runs: from, .. } = self.placing;
-        let shape = Shape { made: shape.made + 1, ..shape };
+        let shape = Splitting { made: shape.made + 1, ..shape };
         if shape.slots() > MAX_BITS / u64::from(shape.width + 1 + OVERHEAD) {
             return Err(Limit::Keys { capacity: self.capacity() });
         }
@@ -728,7 +728,7 @@ impl Kernel for Fingerprints {
     }
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
-        let Shape { made, width, .. } = self.placing.shape;
+        let Splitting { made, width, .. } = self.placing.shape;
         out.probing(PROBING);
         out.ones(self.used);
         out.params().u64(self.placing.shape.slots()).u32(width).u32(self.planned).u32(made).u32(0);
@@ -769,7 +769,7 @@ impl Kernel for Fingerprints {
         if made > (slots / BLOCK as u64).trailing_zeros() {
             return Err(DecodeError::Value { field: "doublings", found: made.into() });
         }
-        let shape = Shape { start: slots >> made, made, width };
+        let shape = Splitting { start: slots >> made, made, width };
         let placing = Placing::new(shape);
         let words = shell::take_words(frame, placing.runs.words() * 8)?;
         let used = ages.iter().fold(0u64, |sum, &slots| sum.saturating_add(slots));
@@ -921,7 +921,7 @@ impl Merges for Fingerprints {
         let copies = one.copies.saturating_add(two.copies).min(ages[shape.width as usize]);
         // The start is shown to users only: keys are placed by the number of slots.
         let made = (shape.slots() / self.placing.shape.start).ilog2();
-        self.placing = Placing::new(Shape { start: self.placing.shape.start, made, ..shape });
+        self.placing = Placing::new(Splitting { start: self.placing.shape.start, made, ..shape });
         (self.words, self.ages, self.copies) = (words, ages, copies);
         self.used = ages.iter().sum();
         Ok(())
@@ -997,7 +997,7 @@ impl Expanding {
     fn put_new<K>(
         &mut self,
         keys: &[K],
-        place: impl Fn(&Placing, &[K], &mut [Place]),
+        place: impl Fn(&Placing, &[K], &mut [NewKey]),
         outcomes: &mut Vec<Insertion>,
     ) -> Result<(), Full> {
         let before = outcomes.len();
@@ -1036,7 +1036,7 @@ impl Expanding {
 struct Ask<'a> {
     runs: Runs,
     words: &'a [u64],
-    place: Place,
+    place: NewKey,
 }
 
 impl Work for Ask<'_> {
@@ -1044,7 +1044,7 @@ impl Work for Ask<'_> {
 
     #[inline(always)]
     fn run(self, ranks: impl Ranks) -> bool {
-        let (Self { runs, words, .. }, Place { spot, young }) = (&self, self.place);
+        let (Self { runs, words, .. }, NewKey { spot, young }) = (&self, self.place);
         match runs.aim(ranks, words, spot) {
             Some(aim) => runs.any(ranks, words, aim, young),
             None => runs.any_far(ranks, words, spot, young),
@@ -1062,7 +1062,7 @@ struct AskAll<'a, K, P> {
     hits: &'a mut [bool],
 }
 
-impl<K, P: Fn(&Placing, &[K], &mut [Place])> Work for AskAll<'_, K, P> {
+impl<K, P: Fn(&Placing, &[K], &mut [NewKey])> Work for AskAll<'_, K, P> {
     type Output = ();
 
     #[inline(always)]
@@ -1093,7 +1093,7 @@ impl<K, P: Fn(&Placing, &[K], &mut [Place])> Work for AskAll<'_, K, P> {
                 // Those that are not listed have their answer now.
                 hits[first..first + places.len()].fill(false);
                 for &index in &listed[..occupied] {
-                    let Place { spot, young } = places[index as usize % BATCH];
+                    let NewKey { spot, young } = places[index as usize % BATCH];
                     let index = first + index as usize;
                     let Some(aim) = runs.aim(ranks, words, spot) else {
                         hits[index] = runs.any_far(ranks, words, spot, young);
@@ -1116,7 +1116,7 @@ impl<K, P: Fn(&Placing, &[K], &mut [Place])> Work for AskAll<'_, K, P> {
 struct Put<'a, const SET: bool> {
     runs: Runs,
     words: &'a mut [u64],
-    place: Place,
+    place: NewKey,
 }
 
 impl<const SET: bool> Work for Put<'_, SET> {
@@ -1124,7 +1124,7 @@ impl<const SET: bool> Work for Put<'_, SET> {
 
     #[inline(always)]
     fn run(self, ranks: impl Ranks) -> (bool, bool) {
-        let Place { spot, young } = self.place;
+        let NewKey { spot, young } = self.place;
         let (is_in, met) = self.runs.insert(ranks, self.words, spot, young, admits::<SET>);
         (is_in, met.is_known)
     }
@@ -1142,7 +1142,7 @@ struct PutAll<'a, const SET: bool, K, P, T> {
 
 impl<const SET: bool, K, P, T> Work for PutAll<'_, SET, K, P, T>
 where
-    P: Fn(&Placing, &[K], &mut [Place]),
+    P: Fn(&Placing, &[K], &mut [NewKey]),
     T: FnMut(Insertion),
 {
     type Output = u64;
@@ -1244,7 +1244,7 @@ enum Taken {
 struct Take<'a> {
     runs: Runs,
     words: &'a mut [u64],
-    place: Place,
+    place: NewKey,
 }
 
 impl Work for Take<'_> {
@@ -1252,7 +1252,7 @@ impl Work for Take<'_> {
 
     #[inline(always)]
     fn run(self, ranks: impl Ranks) -> Taken {
-        let Place { spot, young } = self.place;
+        let NewKey { spot, young } = self.place;
         let mut taken = Taken::None;
         self.runs.remove(ranks, self.words, spot, |slots| {
             // The place and the age of the longest, and how often it is there.
@@ -1351,7 +1351,7 @@ mod tests {
     use super::*;
 
     /// The definition of `docs/format.md`, bit by bit.
-    fn by_definition(shape: &Shape, digest: Digest) -> (u64, u64) {
+    fn by_definition(shape: &Splitting, digest: Digest) -> (u64, u64) {
         let product = u128::from(digest.a) * u128::from(shape.start);
         let taken = shape.taken();
         let stream =
@@ -1373,7 +1373,7 @@ mod tests {
             (1 << 40, 0, 30),
             (192, 8, 50),
         ] {
-            let shape = Shape { start, made, width };
+            let shape = Splitting { start, made, width };
             for key in 0..2000u64 {
                 let digest = Hashing::default().digest_of(key);
                 let expected = by_definition(&shape, digest);
@@ -1381,11 +1381,11 @@ mod tests {
                 assert_eq!(shape.split_wide(digest), expected, "{shape:?}");
                 assert_eq!(Placing::new(shape).split(digest), expected, "{shape:?}");
                 // A doubling takes the first bit of the fingerprint.
-                let (quotient, young) = Shape { made: made + 1, ..shape }.split_wide(digest);
+                let (quotient, young) = Splitting { made: made + 1, ..shape }.split_wide(digest);
                 assert_eq!(quotient, 2 * expected.0 + (expected.1 >> width));
                 assert!(is_first_part(expected.1 << 1 & ((2 << width) - 1), young));
                 // Half of the start and one doubling more are the same.
-                let halved = Shape { start: start / 2, made: made + 1, width };
+                let halved = Splitting { start: start / 2, made: made + 1, width };
                 assert_eq!(halved.split_wide(digest), expected);
             }
         }

@@ -520,7 +520,7 @@ impl Slots<'_> {
 }
 
 /// A shard, built.
-struct Part {
+struct BuiltShard {
     shard: Shard,
     words: Words,
     keys: u64,
@@ -548,7 +548,7 @@ impl Joined {
         Self { words, shards: Vec::with_capacity(index(count)), slots: 0, keys: 0 }
     }
 
-    fn append(&mut self, part: &Part, size: &FuseSize) -> Result<(), BuildError> {
+    fn append(&mut self, part: &BuiltShard, size: &FuseSize) -> Result<(), BuildError> {
         self.shards.push(Shard { offset: self.slots, ..part.shard });
         // Whole words, whatever the width.
         self.slots += part.shard.slots(size.ways).next_multiple_of(64);
@@ -647,7 +647,7 @@ impl Workspace {
         shard: u64,
         bits: u32,
         size: &FuseSize,
-    ) -> Result<Part, BuildError> {
+    ) -> Result<BuiltShard, BuildError> {
         self.halves.clear();
         source.take(shard, bits, &mut self.halves)?;
         match (size.ways, size.width) {
@@ -660,7 +660,11 @@ impl Workspace {
         }
     }
 
-    fn solved<const WAYS: usize, S: Slot>(&mut self, bits: u32, width: u32) -> Result<Part, BuildError> {
+    fn solved<const WAYS: usize, S: Slot>(
+        &mut self,
+        bits: u32,
+        width: u32,
+    ) -> Result<BuiltShard, BuildError> {
         let mut shard = sized(self.halves.len() as u64, small_len(WAYS));
         let (mut attempt, mut are_different) = (0, false);
         while attempt < MOST_TRIES {
@@ -668,7 +672,7 @@ impl Workspace {
             self.order(&shard, bits)?;
             if self.peeled::<WAYS>(&shard, bits)? {
                 let words = self.assigned::<WAYS, S>(&shard, bits, width)?;
-                return Ok(Part { shard, words, keys: self.halves.len() as u64 });
+                return Ok(BuiltShard { shard, words, keys: self.halves.len() as u64 });
             }
             // A key that is there twice is never the only one left at a place, whatever the seed. Repeats are looked for
             // only now, since sorting takes long; without them the filter is the one that the keys alone would give.

@@ -12,7 +12,7 @@ use crate::narrow::{low_u32, small};
 use crate::paths::Paths;
 use crate::probing::Probing;
 use crate::rates::Rate;
-use crate::retrieval::{self, Fingerprint, Joined, Retrieval, Shape};
+use crate::retrieval::{self, Fingerprint, Joined, Retrieval, RowShape};
 use crate::shards::{self, DigestShards};
 use crate::shell::{self, Built, Kernel, filter};
 use crate::spec::{Layout, MAX_BITS, Plan, Size, Spec};
@@ -275,7 +275,7 @@ impl Kernel for Solution {
         if shard_bits > math::MAX_SHARD_BITS {
             return Err(value("bits that tell the shard", shard_bits));
         }
-        let shape = Shape { row_bits, columns, more, paths: Paths::default() };
+        let shape = RowShape { row_bits, columns, more, paths: Paths::default() };
         let mut size = RibbonSize { capacity: keys.max(1), columns, more, row_bits, fpr_asked, fpr: 0.0 };
         size.fpr = size.planned_fpr();
         let words = shell::take_all_words(frame)?;
@@ -302,7 +302,7 @@ impl Built for Solution {
     fn built(spec: &Spec, source: &dyn DigestShards, threads: usize) -> Result<Self, BuildError> {
         let mut size = spec.ribbon()?;
         let shape =
-            Shape { row_bits: size.row_bits, columns: size.columns, more: size.more, paths: spec.paths };
+            RowShape { row_bits: size.row_bits, columns: size.columns, more: size.more, paths: spec.paths };
         let bits = spec.paths.shard_bits(source.len());
         let (mut joined, mut keys) = (Joined::new(shape, source.len(), bits), 0);
         shards::built_in_order(

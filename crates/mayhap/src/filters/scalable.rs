@@ -531,7 +531,7 @@ impl Kernel for Stack {
         }
         let mut parts = Vec::with_capacity(count as usize);
         for _ in 0..count {
-            parts.push(Part::read(&mut fields)?);
+            parts.push(LayerHeader::read(&mut fields)?);
         }
         fields.end("parameters", header.params.len())?;
         if !parts.is_sorted_by_key(|part| part.number) {
@@ -742,7 +742,7 @@ impl Scalable {
 }
 
 /// What the header of a file says of a layer.
-struct Part {
+struct LayerHeader {
     number: u32,
     probes: u32,
     bits: u64,
@@ -752,7 +752,7 @@ struct Part {
     fpr: f64,
 }
 
-impl Part {
+impl LayerHeader {
     fn read(fields: &mut Fields<'_>) -> Result<Self, DecodeError> {
         let part = Self {
             number: fields.u32("number of a layer")?,

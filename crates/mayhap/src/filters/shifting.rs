@@ -299,7 +299,7 @@ filter! {
 pub(crate) struct Bits {
     windows: Windows,
     size: ShiftingSize,
-    shape: Shape,
+    shape: WindowsOfBits,
     paths: Paths,
     /// What is known of its keys, if it is an intersection.
     intersection: Option<Intersection>,
@@ -307,7 +307,7 @@ pub(crate) struct Bits {
 
 /// From a digest to windows and the bits to test in each: arithmetic without memory.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct WindowsOfBits {
     /// Places at which a window may start.
     starts: u64,
     /// Windows per key.
@@ -318,7 +318,7 @@ struct Shape {
     segment: u64,
 }
 
-impl Shape {
+impl WindowsOfBits {
     const fn of(size: &ShiftingSize) -> Self {
         let segment = BEHIND / size.shifts as u64;
         Self { starts: size.starts, groups: size.probes / (size.shifts + 1), shifts: size.shifts, segment }
@@ -381,7 +381,7 @@ fn places(start: u64, mut mask: u64) -> impl Iterator<Item = u64> {
 
 /// Inserts one key, and says whether it was new.
 #[inline(always)]
-fn put(windows: &mut WindowsMut<'_>, shape: Shape, digest: Digest) -> bool {
+fn put(windows: &mut WindowsMut<'_>, shape: WindowsOfBits, digest: Digest) -> bool {
     if windows.counters().is_some() {
         return shape.with_bits(digest, |places| {
             prefetch_counters(windows, places);
@@ -416,7 +416,7 @@ struct Survivor {
 /// others of those that pass, a batch later.
 fn ask_far<K>(
     windows: WindowsRef<'_>,
-    shape: Shape,
+    shape: WindowsOfBits,
     keys: &[K],
     hash: impl Fn(&[K], &mut [Digest]),
     hits: &mut [bool],
@@ -496,7 +496,7 @@ impl Kernel for Bits {
     }
 
     fn rate(&self) -> Rate {
-        let Shape { groups, shifts, segment, .. } = self.shape;
+        let WindowsOfBits { groups, shifts, segment, .. } = self.shape;
         let masks = segment.pow(shifts);
         if masks.saturating_mul(self.windows.starts() / 64) > rates::LOOKED_AT_WINDOWS {
             return Rate::computed(math::shifting_fpr_from_unset(
@@ -575,7 +575,7 @@ impl Kernel for Bits {
         let counter_bits = claim.counter_bits;
         let size = ShiftingSize { capacity, starts, probes, shifts, counter_bits, fpr_asked, fpr };
         let intersection = Intersection::read(frame.header.intersection, windows.ones());
-        Ok(Self { windows, size, shape: Shape::of(&size), paths: Paths::default(), intersection })
+        Ok(Self { windows, size, shape: WindowsOfBits::of(&size), paths: Paths::default(), intersection })
     }
 
     fn take_paths(&mut self, paths: Paths) {
@@ -605,7 +605,7 @@ impl Empty for Bits {
     fn empty(spec: &Spec) -> Result<Self, SpecError> {
         let size = spec.shifting()?;
         let windows = Windows::zeroed(size.starts, size.counter_bits)?;
-        Ok(Self { windows, size, shape: Shape::of(&size), paths: spec.paths, intersection: None })
+        Ok(Self { windows, size, shape: WindowsOfBits::of(&size), paths: spec.paths, intersection: None })
     }
 
     /// No counter is saturated afterwards.
@@ -977,7 +977,8 @@ mod tests {
         for (probes, failing, expected) in
             [(8, 1, 2), (8, 2, 2), (8, 3, 4), (8, 4, 4), (6, 1, 2), (6, 3, 3), (2, 1, 1)]
         {
-            let shape = Shape::of(&Spec::new().with_bits(10_000).with_probes(probes).shifting().unwrap());
+            let shape =
+                WindowsOfBits::of(&Spec::new().with_bits(10_000).with_probes(probes).shifting().unwrap());
             let mut loads = 0;
             let holds = shape.holds(Hashing::default().digest_of(7u64), |_| {
                 loads += 1;

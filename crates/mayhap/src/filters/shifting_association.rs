@@ -179,12 +179,12 @@ const HALF: u64 = BEHIND / 2;
 
 /// From a digest to windows and the three bits of each: arithmetic without memory.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct WindowsOfPairs {
     starts: u64,
     probes: u32,
 }
 
-impl Shape {
+impl WindowsOfPairs {
     /// The first offset, the second, and the walk on to the places.
     #[inline(always)]
     fn offsets(digest: Digest) -> (u64, u64, Walk) {
@@ -237,7 +237,7 @@ impl Shape {
 
 /// Inserts one key, and says whether it was new in this part.
 #[inline(always)]
-fn put(windows: &mut WindowsMut<'_>, shape: Shape, digest: Digest, part: Part) -> bool {
+fn put(windows: &mut WindowsMut<'_>, shape: WindowsOfPairs, digest: Digest, part: Part) -> bool {
     shape.with_bits(digest, part, |places| {
         prefetch_counters(windows, places);
         places.iter().fold(false, |new, &place| windows.raise(place) | new)
@@ -245,8 +245,8 @@ fn put(windows: &mut WindowsMut<'_>, shape: Shape, digest: Digest, part: Part) -
 }
 
 impl Bits {
-    fn shape(&self) -> Shape {
-        Shape { starts: self.size.starts, probes: self.size.probes }
+    fn shape(&self) -> WindowsOfPairs {
+        WindowsOfPairs { starts: self.size.starts, probes: self.size.probes }
     }
 
     fn association(&self, digest: Digest) -> Association {
@@ -666,7 +666,7 @@ mod tests {
     fn offsets_are_apart_and_within_a_window() {
         let (mut firsts, mut seconds) = ([0; 57], [0; 57]);
         for key in 0..20_000u64 {
-            let (first, second, _) = Shape::offsets(Hashing::default().digest_of(key));
+            let (first, second, _) = WindowsOfPairs::offsets(Hashing::default().digest_of(key));
             assert!((1..=28).contains(&first) && first < second && second <= first + 28);
             firsts[first as usize] += 1;
             seconds[second as usize] += 1;
@@ -697,7 +697,7 @@ mod tests {
 
     #[test]
     fn a_question_reads_each_window_once_and_stops_when_nothing_is_left() {
-        let shape = Shape { starts: 1000, probes: 9 };
+        let shape = WindowsOfPairs { starts: 1000, probes: 9 };
         for failing in 1..=9 {
             let mut loads = 0;
             let answer = shape.ask(Hashing::default().digest_of(1u64), |_| {

@@ -189,13 +189,13 @@ pub(crate) struct Bits {
 
 /// From a digest to windows: arithmetic without memory.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct WindowsOfCounts {
     starts: u64,
     probes: u32,
     max_count: u32,
 }
 
-impl Shape {
+impl WindowsOfCounts {
     /// The count. `window` reads a window; it is not called again once there is no candidate.
     #[inline(always)]
     fn count(self, digest: Digest, mut window: impl FnMut(u64) -> u64) -> u64 {
@@ -229,7 +229,7 @@ impl Shape {
 
 /// Stores the count of one key, which is at least 1, and says whether that changed anything.
 #[inline(always)]
-fn put(windows: &mut WindowsMut<'_>, shape: Shape, digest: Digest, count: u64) -> bool {
+fn put(windows: &mut WindowsMut<'_>, shape: WindowsOfCounts, digest: Digest, count: u64) -> bool {
     shape.with_bits(digest, count, |places| {
         prefetch_counters(windows, places);
         places.iter().fold(false, |new, &place| windows.raise(place) | new)
@@ -237,7 +237,7 @@ fn put(windows: &mut WindowsMut<'_>, shape: Shape, digest: Digest, count: u64) -
 }
 
 /// Takes a count away, where there are counters.
-fn take(windows: &mut WindowsMut<'_>, shape: Shape, digest: Digest, count: u64) {
+fn take(windows: &mut WindowsMut<'_>, shape: WindowsOfCounts, digest: Digest, count: u64) {
     shape.with_bits(digest, count, |places| {
         prefetch_counters(windows, places);
         places.iter().for_each(|&place| windows.lower(place));
@@ -245,9 +245,9 @@ fn take(windows: &mut WindowsMut<'_>, shape: Shape, digest: Digest, count: u64) 
 }
 
 impl Bits {
-    fn shape(&self) -> Shape {
+    fn shape(&self) -> WindowsOfCounts {
         let ShiftingMultiplicitySize { starts, probes, max_count, .. } = self.size;
-        Shape { starts, probes, max_count }
+        WindowsOfCounts { starts, probes, max_count }
     }
 
     /// Counts above the largest are the largest.
@@ -669,24 +669,24 @@ mod tests {
 
     #[test]
     fn the_answer_is_the_largest_candidate() {
-        let shape = Shape { starts: 1000, probes: 3, max_count: 57 };
+        let shape = WindowsOfCounts { starts: 1000, probes: 3, max_count: 57 };
         let digest = Hashing::default().digest_of(1u64);
-        let told = |shape: Shape, windows: [u64; 3]| {
+        let told = |shape: WindowsOfCounts, windows: [u64; 3]| {
             let mut read = windows.into_iter();
             shape.count(digest, |_| read.next().unwrap())
         };
         assert_eq!(told(shape, [u64::MAX; 3]), 57);
-        assert_eq!(told(Shape { max_count: 1, ..shape }, [u64::MAX; 3]), 1);
+        assert_eq!(told(WindowsOfCounts { max_count: 1, ..shape }, [u64::MAX; 3]), 1);
         assert_eq!(told(shape, [0b1011, 0b1110, 0b11010]), 4);
         assert_eq!(told(shape, [1, 1, 1]), 1);
         assert_eq!(told(shape, [0b10, 0b01, 0b11]), 0);
         // What lies behind the largest count belongs to others.
-        assert_eq!(told(Shape { max_count: 8, ..shape }, [0b1_0000_0100; 3]), 3);
+        assert_eq!(told(WindowsOfCounts { max_count: 8, ..shape }, [0b1_0000_0100; 3]), 3);
     }
 
     #[test]
     fn a_question_stops_when_there_is_no_candidate() {
-        let shape = Shape { starts: 1000, probes: 9, max_count: 57 };
+        let shape = WindowsOfCounts { starts: 1000, probes: 9, max_count: 57 };
         for failing in 1..=9 {
             let mut loads = 0;
             let count = shape.count(Hashing::default().digest_of(1u64), |_| {

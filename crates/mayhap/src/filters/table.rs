@@ -19,7 +19,7 @@ use crate::shell::{Empty, Inserts, Kernel, Merges, filter};
 use crate::spec::{
     DEFAULT_DOUBLINGS, MAX_BITS, MOST_DOUBLINGS, Plan, Request, STARTING_CAPACITY, Size, Spec,
 };
-use crate::table_shape::{DISTANCE_BITS, FARTHEST, Place, Shape};
+use crate::table_shape::{DISTANCE_BITS, FARTHEST, LineAndRemainder, TableShape};
 use crate::traits::Insertion;
 use crate::wire::{Fields, Frame, Writer};
 
@@ -55,7 +55,7 @@ pub struct TableSize {
     /// The number of keys that it takes before it grows.
     pub capacity: u64,
     /// Its lines, and how keys belong to them.
-    shape: Shape,
+    shape: TableShape,
     /// The requested rate, or `fpr` if none was requested.
     pub fpr_asked: f64,
     /// The rate with as many keys as the capacity.
@@ -114,28 +114,31 @@ impl Spec {
     /// [`SpecError`] names what is wrong, missing or contradictory.
     pub fn table(&self) -> Result<TableSize, SpecError> {
         let asked = FAMILY.check(self)?;
-        let size = |shape: Shape| {
+        let size = |shape: TableShape| {
             let (capacity, fpr) = (shape.capacity(), math::table_fpr(shape.capacity(), shape.names()));
             TableSize { capacity, shape, fpr_asked: asked.fpr.unwrap_or(fpr), fpr }
         };
         // A rate that no table has with these keys is refused as such, whatever the bits.
         if let Some(n) = asked.capacity {
             let names = asked.fpr.map_or(Ok(1), |p| asked.names(n, p))?;
-            Shape::for_keys(n, names).ok_or(SpecError::TooLarge { bits: u64::MAX, limit: MAX_BITS })?;
+            TableShape::for_keys(n, names).ok_or(SpecError::TooLarge { bits: u64::MAX, limit: MAX_BITS })?;
         }
         let sized = asked.solved(
-            |n, p| Shape::for_keys(n, asked.names(n, p).ok()?).map(size),
+            |n, p| TableShape::for_keys(n, asked.names(n, p).ok()?).map(size),
             // As many names as fit: one bit more of each remainder, as long as that is not too much.
             |n, bits, p| {
-                let smallest = Shape::for_keys(n, p.map_or(Ok(1), |p| asked.names(n, p)).ok()?)?;
+                let smallest = TableShape::for_keys(n, p.map_or(Ok(1), |p| asked.names(n, p)).ok()?)?;
                 let more = (1..u64::BITS).map_while(|more| {
                     let names =
                         smallest.names().checked_shl(more).filter(|names| names >> more == smallest.names());
-                    Shape::for_keys(n, names?.min(Shape::MOST_NAMES)).filter(|shape| shape.bits() <= bits)
+                    TableShape::for_keys(n, names?.min(TableShape::MOST_NAMES))
+                        .filter(|shape| shape.bits() <= bits)
                 });
                 (smallest.bits() <= bits).then(|| size(more.last().unwrap_or(smallest)))
             },
-            |bits, p| Shape::within(bits, |n| asked.names(n, p).unwrap_or(Shape::MOST_NAMES)).map(size),
+            |bits, p| {
+                TableShape::within(bits, |n| asked.names(n, p).unwrap_or(TableShape::MOST_NAMES)).map(size)
+            },
         )?;
         match asked.fpr {
             Some(asked) if sized.fpr > asked => Err(SpecError::FprBelow { asked, least: sized.fpr }),
@@ -150,14 +153,14 @@ impl Request {
     fn names(&self, n: u64, fpr: f64) -> Result<u64, SpecError> {
         // A table may take a few keys more than it was asked for.
         let now = 1.001 * n.max(1000) as f64 / fpr;
-        let most = Shape::MOST_NAMES as f64;
+        let most = TableShape::MOST_NAMES as f64;
         let doubled = now * libm::exp2(self.doublings.unwrap_or(DEFAULT_DOUBLINGS).into());
         if now > most || (doubled > most && self.doublings.is_some()) {
             let asked = if self.doublings.is_some() { doubled } else { now };
             return Err(SpecError::FprBelow { asked: fpr, least: fpr * asked / most });
         }
         // The most is no number that a float has, and is rounded up there.
-        Ok((whole(doubled.min(most))).min(Shape::MOST_NAMES))
+        Ok((whole(doubled.min(most))).min(TableShape::MOST_NAMES))
     }
 }
 
@@ -182,7 +185,7 @@ enum Found {
 
 /// The lines of a table, to be searched.
 #[inline(always)]
-fn search(compare: impl Compare, remainders: Remainders, lines: &[Line], place: Place) -> Found {
+fn search(compare: impl Compare, remainders: Remainders, lines: &[Line], place: LineAndRemainder) -> Found {
     for distance in 0..=FARTHEST {
         // There are as many behind the last line of a key. A crafted file cannot have fewer.
         let at = index(place.line + distance);
@@ -200,7 +203,7 @@ fn search(compare: impl Compare, remainders: Remainders, lines: &[Line], place: 
 
 /// Puts what is known to be new where there is room; `false` if there is none near its line.
 #[inline(always)]
-fn push(remainders: Remainders, lines: &mut [Line], place: Place) -> bool {
+fn push(remainders: Remainders, lines: &mut [Line], place: LineAndRemainder) -> bool {
     for distance in 0..=FARTHEST {
         let line = &mut lines[index(place.line + distance)];
         let count = remainders.count(line);
@@ -280,7 +283,7 @@ filter! {
 #[derive(Clone, Debug)]
 pub(crate) struct Remnants {
     words: Words,
-    shape: Shape,
+    shape: TableShape,
     /// The names of the keys for which there was no room near their lines.
     crowded: BTreeSet<u64>,
     /// The number of keys in the lines.
@@ -296,7 +299,7 @@ fn full(limit: Limit) -> Full {
 }
 
 impl Remnants {
-    fn of(shape: Shape, fpr_asked: f64) -> Result<Self, SpecError> {
+    fn of(shape: TableShape, fpr_asked: f64) -> Result<Self, SpecError> {
         Ok(Self {
             words: Words::zeroed(shape.all_lines() * 8)?,
             shape,
@@ -357,7 +360,7 @@ impl Remnants {
     }
 
     /// Moves everything to a larger table. The old memory is given back as it is read.
-    fn move_to(&mut self, shape: Shape) -> Result<(), Limit> {
+    fn move_to(&mut self, shape: TableShape) -> Result<(), Limit> {
         let mut words =
             Words::zeroed(shape.all_lines() * 8).map_err(|no| Limit::Memory { bytes: no.bytes })?;
         let (mut used, mut crowded) = (0, BTreeSet::new());
@@ -507,10 +510,11 @@ impl Kernel for Remnants {
         let fpr_asked = fields.rate("asked rate")?;
         let crowded = fields.u64("keys beside the lines")?;
         fields.end("parameters", header.params.len())?;
-        if !(Shape::FEWEST_LINES..=Shape::MOST_NAMES).contains(&names) {
+        if !(TableShape::FEWEST_LINES..=TableShape::MOST_NAMES).contains(&names) {
             return Err(DecodeError::Value { field: "keys that are told from each other", found: names });
         }
-        let shape = Shape::new(names, lines).ok_or(DecodeError::Value { field: "lines", found: lines })?;
+        let shape =
+            TableShape::new(names, lines).ok_or(DecodeError::Value { field: "lines", found: lines })?;
         let line_bytes = shape.bits() / 8;
         let (expected, found) = (crowded.saturating_mul(8).saturating_add(line_bytes), header.payload.length);
         if expected != found {
@@ -705,7 +709,7 @@ fn lines_mut(words: &mut Words) -> &mut [Line] {
 struct Search<'a> {
     remainders: Remainders,
     lines: &'a [Line],
-    place: Place,
+    place: LineAndRemainder,
 }
 
 impl LineWork for Search<'_> {
@@ -721,12 +725,12 @@ impl LineWork for Search<'_> {
 #[derive(Clone, Copy, Debug, Default)]
 struct Flight {
     name: u64,
-    place: Place,
+    place: LineAndRemainder,
 }
 
 /// Hashes keys and finds their places.
 #[inline(always)]
-fn take_off<K>(shape: Shape, hash: impl Fn(&[K], &mut [u64]), keys: &[K], flights: &mut [Flight]) {
+fn take_off<K>(shape: TableShape, hash: impl Fn(&[K], &mut [u64]), keys: &[K], flights: &mut [Flight]) {
     let mut halves = [0; batch::BATCH];
     let halves = &mut halves[..keys.len()];
     hash(keys, halves);
@@ -739,7 +743,7 @@ fn take_off<K>(shape: Shape, hash: impl Fn(&[K], &mut [u64]), keys: &[K], flight
 /// Many lookups.
 struct AskAll<'a, K, H> {
     paths: Paths,
-    shape: Shape,
+    shape: TableShape,
     remainders: Remainders,
     lines: &'a [Line],
     crowded: &'a BTreeSet<u64>,
@@ -778,7 +782,7 @@ impl<K, H: Fn(&[K], &mut [u64])> LineWork for AskAll<'_, K, H> {
 /// Many inserts, for all of which there is room. Returns the number stored in lines.
 struct PutAll<'a, K, H, T> {
     paths: Paths,
-    shape: Shape,
+    shape: TableShape,
     remainders: Remainders,
     lines: &'a mut [Line],
     crowded: &'a mut BTreeSet<u64>,
@@ -836,8 +840,8 @@ impl<K, H: Fn(&[K], &mut [u64]), T: FnMut(bool)> LineWork for PutAll<'_, K, H, T
 /// Lines that are moved to a larger table.
 struct Move<'a> {
     /// Some lines of the old table, and the number of the first.
-    from: (Shape, Remainders, &'a [Line], u64),
-    to: (Shape, Remainders, &'a mut [Line]),
+    from: (TableShape, Remainders, &'a [Line], u64),
+    to: (TableShape, Remainders, &'a mut [Line]),
     crowded: &'a mut BTreeSet<u64>,
 }
 
@@ -867,7 +871,7 @@ mod tests {
     use super::*;
     use crate::shell::Shell;
 
-    fn of(shape: Shape, fpr_asked: f64) -> Table {
+    fn of(shape: TableShape, fpr_asked: f64) -> Table {
         let kernel = Remnants::of(shape, fpr_asked).unwrap();
         Table(Shell { kernel, hashing: Hashing::Xxh3 { seed: 7 }, inserted: Some(0) })
     }
@@ -906,7 +910,7 @@ mod tests {
     #[test]
     fn the_rate_is_that_of_the_names_and_rises_with_the_keys() {
         // A rate of 1 in 1000 for 10,000 keys, which costs no bit less than a lower one and is not to be had from a `Spec`.
-        let shape = Shape::new(10_000_000, 1000).unwrap();
+        let shape = TableShape::new(10_000_000, 1000).unwrap();
         let mut table = of(shape, 0.001);
         let mut outcomes = Vec::new();
         let mut keys = 0u64;
@@ -926,7 +930,7 @@ mod tests {
 
     #[test]
     fn a_table_that_has_every_name_takes_no_more_and_admits_everything() {
-        let mut table = of(Shape::new(100, 64).unwrap(), 0.5);
+        let mut table = of(TableShape::new(100, 64).unwrap(), 0.5);
         let keys: Vec<u64> = (0..10_000).collect();
         let mut outcomes = Vec::new();
         table.insert_each(&keys, &mut outcomes).unwrap();

@@ -15,7 +15,7 @@ use crate::narrow::low_u32;
 use crate::paths::Paths;
 use crate::probing::Probing;
 use crate::rates::Rate;
-use crate::retrieval::{self, Equation, Fingerprint, Joined, Retrieval, Shape, Should, Solved};
+use crate::retrieval::{self, Equation, Fingerprint, Joined, Retrieval, RowShape, Should, Solved};
 use crate::shards::{self, DigestShards};
 use crate::shell::{self, Kernel, Shell, filter};
 use crate::spec::{Layout, MAX_BITS, MAX_CAPACITY, Plan, Request, Size, Spec};
@@ -350,12 +350,12 @@ impl Kernel for Stages {
         let first_words = usize::try_from(first_words).ok().filter(|&first| first <= words.len());
         let first_words = first_words.ok_or(DecodeError::Length { field: "payload", expected, found })?;
         let (first, second) = words.as_slice().split_at(first_words);
-        let shape = Shape { row_bits, columns, more: 0, paths: Paths::default() };
+        let shape = RowShape { row_bits, columns, more: 0, paths: Paths::default() };
         let first = match columns {
             0 => None,
             _ => Some(Retrieval::decode(shape, shard_bits, first)?),
         };
-        let second = Retrieval::decode(Shape { columns: 1, ..shape }, shard_bits, second)?;
+        let second = Retrieval::decode(RowShape { columns: 1, ..shape }, shard_bits, second)?;
         // Only in tiny sets are there more keys than slots: a key can follow from the equations of others.
         shell::must_be_built_of(frame, keys, second.slots().saturating_mul(2).min(MAX_BITS))?;
         Ok(Self { words, first, first_words, second, size, keys })
@@ -433,8 +433,8 @@ impl Universe {
         };
         let spec = spec.with_others(spec.others().unwrap_or(rest));
         let (mut size, hashing) = (spec.universe()?, spec.hashed()?);
-        let first = Shape { row_bits: size.row_bits, columns: size.columns, more: 0, paths: spec.paths };
-        let second = Shape { columns: 1, ..first };
+        let first = RowShape { row_bits: size.row_bits, columns: size.columns, more: 0, paths: spec.paths };
+        let second = RowShape { columns: 1, ..first };
         let (bits, other_bits) = shard_bits(spec.paths, set.len(), others.len());
         let build = |(): &mut (), shard| {
             let mut halves = Vec::new();
@@ -468,7 +468,7 @@ impl Universe {
                 return Err(BuildError::Overlap { keys: in_both });
             }
             let second = retrieval::solved(&second, told, bits)?;
-            Ok(Part { first: filter, second, keys: halves.len() as u64, others: asked - in_both })
+            Ok(BuiltStages { first: filter, second, keys: halves.len() as u64, others: asked - in_both })
         };
         let admitted = set.len().saturating_add(rest >> first.columns);
         let mut stages = (Joined::new(first, set.len(), bits), Joined::new(second, admitted, bits));
@@ -478,7 +478,7 @@ impl Universe {
             threads,
             || (),
             build,
-            |part: Part| {
+            |part: BuiltStages| {
                 (keys, known) = (keys + part.keys, known + part.others);
                 part.first.map_or(Ok(()), |part| stages.0.append(&part))?;
                 Ok(stages.1.append(&part.second)?)
@@ -520,7 +520,7 @@ impl Universe {
 }
 
 /// Both stages of a shard.
-struct Part {
+struct BuiltStages {
     first: Option<Solved>,
     second: Solved,
     keys: u64,

@@ -182,14 +182,14 @@ const OFFSETS: [u64; MAX_SLICES] = {
 /// requested rate (8.5e-5 in place of 1.5e-5, of 777 keys in slices of 448 bits). Squared, values that are near each
 /// other in one slice are near in no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
+enum Stirring {
     /// The value itself. Only old files use it.
     Plain,
     /// The square of an odd value, and `x^2 + x` of an even one.
     Squared,
 }
 
-impl Rule {
+impl Stirring {
     const ALL: [Self; 2] = [Self::Plain, Self::Squared];
 
     const fn probing(self) -> Probing {
@@ -285,14 +285,14 @@ pub(crate) struct Slices {
     /// Set bits of each slice, by its place.
     ones: Vec<u64>,
     /// From a digest to a position in each slice.
-    rule: Rule,
+    rule: Stirring,
 }
 
 impl Slices {
     fn of(size: WindowedSize, paths: Paths) -> Result<Self, SpecError> {
         let words = Words::zeroed(size.bits() / 64)?;
         let ones = alloc::vec![0; size.slices() as usize];
-        Ok(Self { words, size, paths, newest: 0, young: 0, ones, rule: Rule::Squared })
+        Ok(Self { words, size, paths, newest: 0, young: 0, ones, rule: Stirring::Squared })
     }
 
     /// Prefetches the lines of the `newest` slices, and of those that a lookup of a missing key is likely to read.
@@ -432,8 +432,9 @@ impl Kernel for Slices {
 
     fn read(frame: &mut Frame, _: Hashing) -> Result<Self, DecodeError> {
         let header = &frame.header;
-        let known = |rule: &Rule| rule.probing().id() == header.probing;
-        let rule = Rule::ALL.into_iter().find(known).ok_or(DecodeError::Probing { found: header.probing })?;
+        let known = |rule: &Stirring| rule.probing().id() == header.probing;
+        let rule =
+            Stirring::ALL.into_iter().find(known).ok_or(DecodeError::Probing { found: header.probing })?;
         let refused = |field, found| Err(DecodeError::Value { field, found });
         let mut fields = Fields::new(&header.params);
         let slice_bits = fields.u64("bits of a slice")?;
@@ -637,11 +638,11 @@ mod tests {
             for key in 0..100u64 {
                 let digest = Hashing::default().digest_of(key);
                 let count = slices.size.slices();
-                slices.rule = Rule::Plain;
+                slices.rule = Stirring::Plain;
                 for (slice, position) in (0..count).zip(positions(digest, count, slice_bits)) {
                     assert_eq!(at(&slices, digest, slice), position, "slice {slice} of {count}");
                 }
-                slices.rule = Rule::Squared;
+                slices.rule = Stirring::Squared;
                 let mut walk = Walk::new(digest);
                 for slice in 0..count {
                     let value = walk.next();
@@ -660,7 +661,7 @@ mod tests {
         let Ok(_) = slices.insert(key);
         let near = (1..1000).map(|step: u64| Digest { a: key.a + (step << 30), b: key.b + step });
         assert_eq!(near.clone().filter(|&digest| slices.contains(digest)).count(), 0);
-        let mut old = Slices { rule: Rule::Plain, ..sliced(18, 54, 15) };
+        let mut old = Slices { rule: Stirring::Plain, ..sliced(18, 54, 15) };
         let Ok(_) = old.insert(key);
         assert!(near.filter(|&digest| old.contains(digest)).count() > 900);
     }

@@ -35,13 +35,13 @@ run_time_filter! {
 pub(super) struct ForeignBits {
     /// At least as many as `bits` needs. Bits from there on are zero, or else mean nothing to anybody.
     pub(super) words: Words,
-    pub(super) shape: Shape,
+    pub(super) shape: Rules,
     pub(super) peer: Peer,
 }
 
 /// What says where the bits of a key are, and how good the filter is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Shape {
+pub(super) struct Rules {
     /// The program's modulus.
     pub(super) bits: u64,
     pub(super) probes: u32,
@@ -99,19 +99,19 @@ pub(super) fn go_positions(key: &[u8], probes: u32, bits: u64) -> ForeignPositio
 /// From a key to its positions, apart from the bits.
 #[derive(Clone, Copy)]
 struct Way {
-    shape: Shape,
+    shape: Rules,
     /// The keys of the two hash functions, where they are chosen.
     seed: [u8; 32],
 }
 
 impl Way {
     fn of_digest(&self, digest: Digest) -> ForeignPositions {
-        let Shape { bits, probes, probing, .. } = self.shape;
+        let Rules { bits, probes, probing, .. } = self.shape;
         ForeignPositions::of(probing, digest, probes, bits)
     }
 
     fn of_key(&self, key: &[u8]) -> ForeignPositions {
-        let Shape { bits, probes, hashing, .. } = self.shape;
+        let Rules { bits, probes, hashing, .. } = self.shape;
         match hashing {
             ForeignHash::Murmur3Twice => go_positions(key, probes, bits),
             ForeignHash::SipTwice => {
@@ -139,7 +139,7 @@ impl Way {
     }
 }
 
-impl Shape {
+impl Rules {
     /// Of a file that tells neither how many keys it was made for nor at which rate: the most keys for which its program
     /// would have chosen so many probes, and the rate that it has with them. So nobody is told that it is too full who does
     /// not know that it is not.
@@ -159,7 +159,7 @@ impl Shape {
 
 impl ForeignBloom {
     /// An empty one.
-    pub(super) fn empty(shape: Shape, peer: Peer) -> Result<Self, SpecError> {
+    pub(super) fn empty(shape: Rules, peer: Peer) -> Result<Self, SpecError> {
         if !(1..=MAX_BITS).contains(&shape.bits) {
             return Err(SpecError::TooLarge { bits: shape.bits, limit: MAX_BITS });
         }
@@ -169,7 +169,7 @@ impl ForeignBloom {
     }
 
     /// Of the bits of a file, which are as many words as they take, or more.
-    pub(super) fn of(words: Words, shape: Shape, peer: Peer) -> Self {
+    pub(super) fn of(words: Words, shape: Rules, peer: Peer) -> Self {
         debug_assert!(words.len() as u64 >= words_for(shape.bits));
         let hashing = Hashing::Foreign(shape.hashing);
         Self(Shell { kernel: ForeignBits { words, shape, peer }, hashing, inserted: None })
@@ -296,7 +296,7 @@ impl Kernel for ForeignBits {
     }
 
     fn plan(&self) -> Plan {
-        let Shape { bits, probes, capacity, fpr_asked, .. } = self.shape;
+        let Rules { bits, probes, capacity, fpr_asked, .. } = self.shape;
         let fpr = math::bloom_fpr(bits, capacity as f64, probes);
         Plan { capacity, fpr_asked, fpr, bits, probes: Some(probes) }
     }
@@ -310,7 +310,7 @@ impl Kernel for ForeignBits {
     }
 
     fn estimated_len(&self) -> f64 {
-        let Shape { bits, probes, .. } = self.shape;
+        let Rules { bits, probes, .. } = self.shape;
         math::estimated_len(bits, self.ones().min(bits), probes)
     }
 
@@ -344,7 +344,7 @@ impl Kernel for ForeignBits {
     }
 
     fn write<'a>(&'a self, out: &mut Writer<'a>) {
-        let Shape { bits, probes, probing, capacity, fpr_asked, .. } = self.shape;
+        let Rules { bits, probes, probing, capacity, fpr_asked, .. } = self.shape;
         out.probing(probing);
         out.ones(self.ones());
         let params = out.params().u64(bits).u32(probes).u32(0).u64(capacity).f64(fpr_asked);
@@ -424,7 +424,7 @@ impl Kernel for ForeignBits {
             *data = section.as_slice().to_vec();
         }
         let words = shell::take_words(frame, words * 8)?;
-        let shape = Shape { bits, probes, hashing: hash, probing, capacity, fpr_asked };
+        let shape = Rules { bits, probes, hashing: hash, probing, capacity, fpr_asked };
         Ok(Self { words, shape, peer })
     }
 
@@ -438,8 +438,8 @@ impl Kernel for ForeignBits {
 
     /// What the program's file says nothing of was worked out from the bits and the probes.
     fn guesses_capacity(&self) -> bool {
-        let Shape { bits, probes, hashing, probing, .. } = self.shape;
-        self.shape == Shape::told_nothing(bits, probes, hashing, probing)
+        let Rules { bits, probes, hashing, probing, .. } = self.shape;
+        self.shape == Rules::told_nothing(bits, probes, hashing, probing)
     }
 }
 

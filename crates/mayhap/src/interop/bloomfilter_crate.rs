@@ -18,7 +18,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::bloom::{ForeignBits, ForeignBloom, Peer, Shape, as_foreign_bloom};
+use super::bloom::{ForeignBits, ForeignBloom, Peer, Rules, as_foreign_bloom};
 use super::{Format, Making};
 use crate::bits::{OutOfMemory, Words};
 use crate::error::{DecodeError, Knob, SpecError};
@@ -67,7 +67,7 @@ fn make(making: &Making, seed: [u8; 32]) -> Result<ForeignBloom, SpecError> {
     let bits = bytes * 8;
     let probes = super::guava::rounded(bits as f64 / capacity as f64 * ln2).max(1);
     let (hashing, probing) = (ForeignHash::SipTwice, Probing::BLOOMFILTER_CRATE);
-    let shape = Shape { bits, probes, hashing, probing, capacity, fpr_asked: fpr };
+    let shape = Rules { bits, probes, hashing, probing, capacity, fpr_asked: fpr };
     ForeignBloom::empty(shape, Peer::Crate { seed })
 }
 
@@ -103,7 +103,7 @@ fn read(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
         *word = u64::from_le_bytes(whole);
     }
     let bits = bitmap.len() as u64 * 8;
-    let shape = Shape::told_nothing(bits, probes, ForeignHash::SipTwice, Probing::BLOOMFILTER_CRATE);
+    let shape = Rules::told_nothing(bits, probes, ForeignHash::SipTwice, Probing::BLOOMFILTER_CRATE);
     Ok(ForeignBloom::of(words, shape, Peer::Crate { seed }))
 }
 

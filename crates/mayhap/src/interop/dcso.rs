@@ -19,7 +19,7 @@ use flate2::Compression;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 
-use super::bloom::{ForeignBits, ForeignBloom, Peer, Shape, as_foreign_bloom};
+use super::bloom::{ForeignBits, ForeignBloom, Peer, Rules, as_foreign_bloom};
 use super::{Format, Making, Reading};
 use crate::bits::{Bytes, Words, words_for};
 use crate::error::{DecodeError, Knob, SpecError};
@@ -60,7 +60,7 @@ fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
     }
     let probes = probes_for(bits, capacity);
     let (hashing, probing) = (ForeignHash::Fnv1, Probing::DCSO);
-    let shape = Shape { bits, probes, hashing, probing, capacity, fpr_asked: fpr };
+    let shape = Rules { bits, probes, hashing, probing, capacity, fpr_asked: fpr };
     let peer = Peer::Dcso { changes: 0, flags: VERSION.into(), data: Vec::new() };
     Ok(Box::new(ForeignBloom::empty(shape, peer)?))
 }
@@ -78,14 +78,14 @@ fn probes_for(bits: u64, capacity: u64) -> u32 {
 /// Whether the header has the numbers of bits and of probes that follow from the others. Anything may stand behind the words,
 /// so that else many files of other formats would do: a dump of Redis begins with a 1, too.
 fn is_sized(bytes: &[u8]) -> bool {
-    parse(bytes).is_ok_and(|Parsed { shape: Shape { bits, probes, capacity, fpr_asked, .. }, .. }| {
+    parse(bytes).is_ok_and(|Parsed { shape: Rules { bits, probes, capacity, fpr_asked, .. }, .. }| {
         // Another logarithm may differ in its last digit.
         bits.abs_diff(bits_for(capacity, fpr_asked)) <= 1 && probes.abs_diff(probes_for(bits, capacity)) <= 1
     })
 }
 
 struct Parsed {
-    shape: Shape,
+    shape: Rules,
     flags: u64,
     changes: u64,
     /// Where the words end and the data begins.
@@ -102,7 +102,7 @@ pub(super) fn check_flags(flags: u64) -> Result<(), DecodeError> {
 }
 
 /// The shape, the flags and the changes of a header.
-fn parse_header(bytes: &[u8]) -> Result<(Shape, u64, u64), DecodeError> {
+fn parse_header(bytes: &[u8]) -> Result<(Rules, u64, u64), DecodeError> {
     let mut fields = Fields::new(bytes);
     let flags = fields.u64("flags")?;
     check_flags(flags)?;
@@ -119,7 +119,7 @@ fn parse_header(bytes: &[u8]) -> Result<(Shape, u64, u64), DecodeError> {
     }
     let changes = fields.u64("number of keys")?;
     let (hashing, probing) = (ForeignHash::Fnv1, Probing::DCSO);
-    Ok((Shape { bits, probes, hashing, probing, capacity, fpr_asked }, flags, changes))
+    Ok((Rules { bits, probes, hashing, probing, capacity, fpr_asked }, flags, changes))
 }
 
 fn parse(bytes: &[u8]) -> Result<Parsed, DecodeError> {
@@ -146,7 +146,7 @@ fn read(bytes: &Bytes) -> Result<ForeignBloom, DecodeError> {
 
 fn write(filter: &ForeignBits) -> Option<Vec<u8>> {
     let Peer::Dcso { changes, flags, data } = &filter.peer else { return None };
-    let Shape { bits, probes, capacity, fpr_asked, .. } = filter.shape;
+    let Rules { bits, probes, capacity, fpr_asked, .. } = filter.shape;
     let header = [*flags, capacity, fpr_asked.to_bits(), probes.into(), bits, *changes];
     let words = filter.words.to_le_bytes();
     Some([header.map(u64::to_le_bytes).as_flattened(), &words, data].concat())

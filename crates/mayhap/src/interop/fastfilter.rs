@@ -106,12 +106,12 @@ struct Parsed {
     start: usize,
     /// How many fingerprints there are.
     places: u64,
-    rule: Rule,
+    rule: Scheme,
 }
 
 /// Where the three places of a key are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
+enum Scheme {
     Xor { block: u32 },
     Fuse { segment: u32, first_places: u32, keys: u32 },
 }
@@ -128,7 +128,7 @@ fn parse_xor(bytes: &[u8], width: Width) -> Result<Parsed, DecodeError> {
     };
     let places = 3 * u64::from(block);
     super::must_be_long("fingerprints", places * width.bytes(), fields.rest())?;
-    Ok(Parsed { width, seed, start: bytes.len() - fields.rest().len(), places, rule: Rule::Xor { block } })
+    Ok(Parsed { width, seed, start: bytes.len() - fields.rest().len(), places, rule: Scheme::Xor { block } })
 }
 
 fn parse_fuse(bytes: &[u8], width: Width) -> Result<Parsed, DecodeError> {
@@ -161,7 +161,7 @@ fn parse_fuse(bytes: &[u8], width: Width) -> Result<Parsed, DecodeError> {
         _ => fields.rest(),
     };
     super::must_be_long("fingerprints", length, rest)?;
-    Ok(Parsed { width, seed, start, places, rule: Rule::Fuse { segment, first_places, keys } })
+    Ok(Parsed { width, seed, start, places, rule: Scheme::Fuse { segment, first_places, keys } })
 }
 
 fn read(
@@ -195,13 +195,13 @@ impl Parsed {
     /// last one ends with the places.
     fn places_of(&self, hash: u64) -> [u64; 3] {
         match self.rule {
-            Rule::Xor { block } => {
+            Scheme::Xor { block } => {
                 let block = u64::from(block);
                 let within = |hash: u64| (u64::from(low_u32(hash)) * block) >> 32;
                 let turned = [within(hash), within(hash.rotate_left(21)), within(hash.rotate_left(42))];
                 [turned[0], turned[1] + block, turned[2] + 2 * block]
             }
-            Rule::Fuse { segment, first_places, .. } => {
+            Scheme::Fuse { segment, first_places, .. } => {
                 let first = reduce(hash, first_places.into());
                 let (segment, within) = (u64::from(segment), u64::from(segment) - 1);
                 [first, (first + segment) ^ (hash >> 18 & within), (first + 2 * segment) ^ (hash & within)]
@@ -213,8 +213,8 @@ impl Parsed {
     /// blocks, and these are the most that give so many (Graf, Lemire, *Xor Filters*, 2020).
     fn keys(&self) -> u64 {
         match self.rule {
-            Rule::Xor { .. } => whole(self.places.saturating_sub(30) as f64 / 1.23),
-            Rule::Fuse { keys, .. } => keys.into(),
+            Scheme::Xor { .. } => whole(self.places.saturating_sub(30) as f64 / 1.23),
+            Scheme::Fuse { keys, .. } => keys.into(),
         }
     }
 }
@@ -239,10 +239,10 @@ impl FastFilter {
 
     fn format(&self) -> &'static Format {
         match (self.parsed.rule, self.parsed.width) {
-            (Rule::Xor { .. }, Width::Eight) => &XOR8,
-            (Rule::Xor { .. }, Width::Sixteen) => &XOR16,
-            (Rule::Fuse { .. }, Width::Eight) => &FUSE8,
-            (Rule::Fuse { .. }, Width::Sixteen) => &FUSE16,
+            (Scheme::Xor { .. }, Width::Eight) => &XOR8,
+            (Scheme::Xor { .. }, Width::Sixteen) => &XOR16,
+            (Scheme::Fuse { .. }, Width::Eight) => &FUSE8,
+            (Scheme::Fuse { .. }, Width::Sixteen) => &FUSE16,
         }
     }
 }
@@ -277,7 +277,7 @@ impl AnyFilter for FastFilter {
         let fpr = math::fuse_fpr(width.bits(), hashed);
         Report {
             capacity: keys,
-            inserted: matches!(rule, Rule::Fuse { .. }).then_some(keys),
+            inserted: matches!(rule, Scheme::Fuse { .. }).then_some(keys),
             estimated_len: Some(keys as f64),
             bits: places * u64::from(width.bits()),
             probes: Some(3),
@@ -292,8 +292,8 @@ impl AnyFilter for FastFilter {
 
     fn encode<'a>(&'a self, out: &mut Writer<'a>) {
         out.probing(match self.parsed.rule {
-            Rule::Xor { .. } => Probing::XOR,
-            Rule::Fuse { .. } => Probing::FAST_FILTER_FUSE,
+            Scheme::Xor { .. } => Probing::XOR,
+            Scheme::Fuse { .. } => Probing::FAST_FILTER_FUSE,
         });
         out.counts(self.report().inserted, self.parsed.keys());
         out.params().u32(self.parsed.width.bits()).u32(0);

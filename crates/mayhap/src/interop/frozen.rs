@@ -16,7 +16,7 @@ use crate::traits::Filter;
 use crate::wire::Writer;
 
 /// From a key to its positions, all of which need more than a digest.
-pub(super) trait Rule: Debug + Send + Sync + Sized + 'static {
+pub(super) trait FrozenRule: Debug + Send + Sync + Sized + 'static {
     /// Whose rule it is: the name of the format.
     const NAME: &'static str;
     const PROBING: Probing;
@@ -107,7 +107,7 @@ impl Layer {
     }
 }
 
-impl<R: Rule> Frozen<R> {
+impl<R: FrozenRule> Frozen<R> {
     /// As a filter of a file of ours, whose header must name the same family.
     pub(super) fn of_family(self, found: u16) -> Result<Box<dyn AnyFilter>, DecodeError> {
         self.family().must_be(found)?;
@@ -125,9 +125,9 @@ impl<R: Rule> Frozen<R> {
     }
 }
 
-impl<R: Rule> crate::traits::sealed::Sealed for Frozen<R> {}
+impl<R: FrozenRule> crate::traits::sealed::Sealed for Frozen<R> {}
 
-impl<R: Rule> Filter for Frozen<R> {
+impl<R: FrozenRule> Filter for Frozen<R> {
     fn hashing(&self) -> Hashing {
         Hashing::Foreign(self.hashing)
     }
@@ -142,7 +142,7 @@ impl<R: Rule> Filter for Frozen<R> {
     }
 }
 
-impl<R: Rule> AnyFilter for Frozen<R> {
+impl<R: FrozenRule> AnyFilter for Frozen<R> {
     fn family(&self) -> &'static Family {
         if self.is_stack { &scalable::FAMILY } else { &bloom::FAMILY }
     }

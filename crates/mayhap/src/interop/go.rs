@@ -25,7 +25,7 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 use serde::Deserialize;
 
 use super::MOST_PROBES;
-use super::bloom::{ForeignBits, ForeignBloom, Peer, Shape, as_foreign_bloom};
+use super::bloom::{ForeignBits, ForeignBloom, Peer, Rules, as_foreign_bloom};
 use super::{Format, Making, Reading, big_endian};
 use crate::bits::{OutOfMemory, Words, words_for};
 use crate::error::{DecodeError, Knob, SpecError};
@@ -106,9 +106,9 @@ fn create(bits: u64, probes: u64, made_for: Option<(u64, f64)>) -> Result<Box<dy
     let bits = bits.max(1);
     Knob::Probes.within(1, MOST_PROBES).check(probes.max(1).into())?;
     let probes = small(probes.max(1));
-    let mut shape = Shape::told_nothing(bits, probes, ForeignHash::Murmur3Twice, Probing::GO);
+    let mut shape = Rules::told_nothing(bits, probes, ForeignHash::Murmur3Twice, Probing::GO);
     if let Some((capacity, fpr_asked)) = made_for {
-        shape = Shape { capacity, fpr_asked, ..shape };
+        shape = Rules { capacity, fpr_asked, ..shape };
     }
     Ok(Box::new(ForeignBloom::empty(shape, Peer::Go { length })?))
 }
@@ -157,7 +157,7 @@ impl Parsed<'_> {
         {
             return Err(DecodeError::Padding { field: "end of the bit set" });
         }
-        let shape = Shape::told_nothing(bits, probes, ForeignHash::Murmur3Twice, Probing::GO);
+        let shape = Rules::told_nothing(bits, probes, ForeignHash::Murmur3Twice, Probing::GO);
         Ok(ForeignBloom::of(words, shape, Peer::Go { length }))
     }
 }
@@ -178,7 +178,7 @@ fn binary(filter: &ForeignBits) -> Option<Vec<u8>> {
 
 fn json(filter: &ForeignBits) -> Option<Vec<u8>> {
     let bits = URL_SAFE.encode(bit_set(filter)?);
-    let Shape { bits: modulus, probes, .. } = filter.shape;
+    let Rules { bits: modulus, probes, .. } = filter.shape;
     Some(format!("{{\"m\":{modulus},\"k\":{probes},\"b\":\"{bits}\"}}").into_bytes())
 }
 

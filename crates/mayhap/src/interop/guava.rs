@@ -17,7 +17,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::bloom::{ForeignBits, ForeignBloom, Peer, Shape, as_foreign_bloom};
+use super::bloom::{ForeignBits, ForeignBloom, Peer, Rules, as_foreign_bloom};
 use super::{Format, Making, Reading, big_endian};
 use crate::error::{DecodeError, Knob, SpecError};
 use crate::family::AnyFilter;
@@ -80,7 +80,7 @@ fn make(making: &Making, strategy: Strategy) -> Result<ForeignBloom, SpecError> 
     };
     let probes = rounded(probes).max(1);
     let (hashing, probing) = (ForeignHash::Murmur3, strategy.probing());
-    let shape = Shape { bits: words * 64, probes, hashing, probing, capacity, fpr_asked: fpr };
+    let shape = Rules { bits: words * 64, probes, hashing, probing, capacity, fpr_asked: fpr };
     ForeignBloom::empty(shape, Peer::Guava)
 }
 
@@ -132,7 +132,7 @@ fn read(bytes: &[u8]) -> Result<ForeignBloom, DecodeError> {
     let Parsed { strategy, probes, words } = parse(bytes)?;
     let words = big_endian::words(words)?;
     let bits = words.len() as u64 * 64;
-    let shape = Shape::told_nothing(bits, probes, ForeignHash::Murmur3, strategy.probing());
+    let shape = Rules::told_nothing(bits, probes, ForeignHash::Murmur3, strategy.probing());
     Ok(ForeignBloom::of(words, shape, Peer::Guava))
 }
 

@@ -29,7 +29,7 @@ use sha1::Sha1;
 use sha2::{Digest as _, Sha256, Sha384, Sha512};
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::frozen::{Frozen, Layer, Rule};
+use super::frozen::{Frozen, FrozenRule, Layer};
 use super::{Format, HashRule, Reading};
 use crate::bits::Bytes;
 use crate::error::DecodeError;
@@ -250,7 +250,7 @@ struct Salted {
     hashes: Vec<SliceHash>,
 }
 
-impl Rule for Salted {
+impl FrozenRule for Salted {
     const NAME: &'static str = FORMAT.name;
     const PROBING: Probing = Probing::PYBLOOM_LIVE;
 

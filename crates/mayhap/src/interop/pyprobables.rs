@@ -16,7 +16,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::frozen::{Frozen, Layer, Rule};
+use super::frozen::{Frozen, FrozenRule, Layer};
 use super::{Format, Keys, Reading};
 use crate::bits::Bytes;
 use crate::error::DecodeError;
@@ -111,7 +111,7 @@ fn read(file: Bytes, hashing: ForeignHash) -> Result<Frozen<Fnv1a>, DecodeError>
 #[derive(Debug)]
 struct Fnv1a;
 
-impl Rule for Fnv1a {
+impl FrozenRule for Fnv1a {
     const NAME: &'static str = FORMAT.name;
     const PROBING: Probing = Probing::PYPROBABLES;
 

@@ -13,7 +13,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::bloom::{ForeignBits, ForeignBloom, Peer, Shape, as_foreign_bloom};
+use super::bloom::{ForeignBits, ForeignBloom, Peer, Rules, as_foreign_bloom};
 use super::{Format, HashRule, Reading};
 use crate::bits::{OutOfMemory, Words, words_for};
 use crate::error::DecodeError;
@@ -50,7 +50,7 @@ fn read(bytes: &[u8], reading: &Reading) -> Result<ForeignBloom, DecodeError> {
         whole[..bytes.len()].copy_from_slice(bytes);
         *word = u64::from_le_bytes(whole);
     }
-    let shape = Shape::told_nothing(bits, probes, ForeignHash::Sha256, Probing::RBLOOM);
+    let shape = Rules::told_nothing(bits, probes, ForeignHash::Sha256, Probing::RBLOOM);
     Ok(ForeignBloom::of(words, shape, Peer::Rbloom))
 }
 

@@ -138,7 +138,8 @@ impl<F: Dump> Loading<F> {
     /// # Errors
     /// [`DecodeError`] if it is not a piece of an array, or those before it have not come; then nothing has changed.
     pub fn load_chunk(&mut self, iterator: i64, bytes: &[u8]) -> Result<(), DecodeError> {
-        let Place { array, offset, end } = Place::of(&self.ends, iterator, bytes.len(), self.received)?;
+        let ChunkRange { array, offset, end } =
+            ChunkRange::of(&self.ends, iterator, bytes.len(), self.received)?;
         self.filter.array_mut(array)[offset..][..bytes.len()].copy_from_slice(bytes);
         self.received = self.received.max(end);
         Ok(())
@@ -167,7 +168,7 @@ impl<F: Dump> Loading<F> {
 }
 
 /// Where the bytes of a chunk belong.
-struct Place {
+struct ChunkRange {
     array: usize,
     /// In the array.
     offset: usize,
@@ -175,7 +176,7 @@ struct Place {
     end: u64,
 }
 
-impl Place {
+impl ChunkRange {
     fn of(ends: &[u64], iterator: i64, length: usize, received: u64) -> Result<Self, DecodeError> {
         let refused = DecodeError::Value { field: "iterator of a chunk", found: iterator as u64 };
         let end = iterator.checked_sub(1).and_then(|end| u64::try_from(end).ok()).ok_or(refused)?;
@@ -274,7 +275,7 @@ fn parse<F: Dump>(file: &[u8]) -> Result<(&[u8], &[u8]), DecodeError> {
     let (mut rest, mut received) = (chunks, 0);
     while !rest.is_empty() {
         let (iterator, bytes, behind) = next_chunk(rest)?;
-        let end = Place::of(&ends, iterator, bytes.len(), received)?.end;
+        let end = ChunkRange::of(&ends, iterator, bytes.len(), received)?.end;
         if end != received + bytes.len() as u64 {
             return Err(DecodeError::Value { field: "iterator of a chunk", found: iterator as u64 });
         }

@@ -120,12 +120,12 @@ pub(crate) struct Links {
 #[derive(Clone, Debug)]
 struct Link {
     bits: Array,
-    shape: Shape,
+    shape: LinkHeader,
 }
 
 /// What the header tells of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Shape {
+struct LinkHeader {
     bytes: u64,
     keys: u64,
     fpr: f64,
@@ -136,7 +136,7 @@ struct Shape {
     n2: u8,
 }
 
-impl Shape {
+impl LinkHeader {
     /// Of an empty link. It may have more bits than anybody can.
     fn new(capacity: u64, fpr: f64, options: u32) -> Self {
         // The logarithm of the system, as RedisBloom takes it: that of `libm` differs in the last digit for some rates, and
@@ -225,7 +225,7 @@ fn probes_for(bits_per_key: f64) -> u64 {
 }
 
 impl Link {
-    fn empty(shape: Shape) -> Result<Self, OutOfMemory> {
+    fn empty(shape: LinkHeader) -> Result<Self, OutOfMemory> {
         Ok(Self { bits: Array::zeroed(shape.bytes)?, shape })
     }
 
@@ -256,7 +256,7 @@ impl Link {
     }
 
     fn report(&self) -> LayerReport {
-        let Shape { keys, probes, capacity, bytes, .. } = self.shape;
+        let LinkHeader { keys, probes, capacity, bytes, .. } = self.shape;
         let fill = self.ones() as f64 / self.shape.modulus() as f64;
         let fpr_now = math::fpr_from_fill(fill, probes);
         LayerReport { capacity, keys, bits: bytes * 8, probes, fill, fpr_now }
@@ -284,7 +284,7 @@ impl RedisBloom {
         };
         GROWTH.check(growth.into())?;
         let options = NO_ROUND | FORCE_64 | if scaling { 0 } else { NO_SCALING };
-        let shape = Shape::new(capacity, if scaling { fpr * TIGHTENING } else { fpr }, options);
+        let shape = LinkHeader::new(capacity, if scaling { fpr * TIGHTENING } else { fpr }, options);
         if shape.bytes > MAX_BITS / 8 {
             return Err(SpecError::TooLarge { bits: shape.bytes * 8, limit: MAX_BITS });
         }
@@ -320,7 +320,7 @@ impl Links {
         self.shapes().map(|shape| shape.capacity).fold(0, u64::saturating_add)
     }
 
-    fn shapes(&self) -> impl Iterator<Item = &Shape> {
+    fn shapes(&self) -> impl Iterator<Item = &LinkHeader> {
         self.links.iter().map(|link| &link.shape)
     }
 
@@ -344,7 +344,7 @@ impl Links {
         if self.options & (NO_SCALING | CAPACITY_IS_BITS) != 0 || capacity == 0 {
             return full(Limit::Keys { capacity: self.capacity() });
         }
-        let shape = Shape::new(capacity, newest.fpr * TIGHTENING, self.options);
+        let shape = LinkHeader::new(capacity, newest.fpr * TIGHTENING, self.options);
         // The rate is below all numbers then, or nearly.
         if shape.probes > MOST_PROBES {
             return full(Limit::Layers { most: self.links.len() as u64 });
@@ -381,7 +381,7 @@ impl Links {
 struct Header {
     options: u32,
     growth: u32,
-    shapes: Vec<Shape>,
+    shapes: Vec<LinkHeader>,
 }
 
 impl Header {
@@ -398,8 +398,8 @@ impl Header {
             return Err(DecodeError::Flags { found: options & !KNOWN_OPTIONS });
         }
         super::must_be_long("links", u64::from(links) * LINK as u64, fields.rest())?;
-        let shapes: Vec<Shape> =
-            (0..links).map(|_| Shape::read(&mut fields)).collect::<Result<_, DecodeError>>()?;
+        let shapes: Vec<LinkHeader> =
+            (0..links).map(|_| LinkHeader::read(&mut fields)).collect::<Result<_, DecodeError>>()?;
         // None is above 2^48, and there are less than 2^32 of them: a u128 holds the sum.
         if shapes.iter().map(|shape| u128::from(shape.keys)).sum::<u128>() != u128::from(keys) {
             return Err(DecodeError::Value { field: "keys of all links", found: keys });
@@ -455,7 +455,7 @@ impl Kernel for Links {
     fn plan(&self) -> Plan {
         let first = &self.links[0].shape;
         let asked = if self.options & NO_SCALING == 0 { first.fpr / TIGHTENING } else { first.fpr };
-        let full = |shape: &Shape| math::bloom_fpr(shape.modulus(), shape.capacity as f64, shape.probes);
+        let full = |shape: &LinkHeader| math::bloom_fpr(shape.modulus(), shape.capacity as f64, shape.probes);
         Plan {
             capacity: self.capacity(),
             fpr_asked: asked.min(1.0),

@@ -111,13 +111,13 @@ pub(crate) struct Tables {
 
 /// Where a key may be: the buckets are the remainders of these numbers, in every table.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Buckets {
     fingerprint: u8,
     first: u64,
     second: u64,
 }
 
-impl Place {
+impl Buckets {
     fn of(hash: u64) -> Self {
         let fingerprint = (hash % 255) as u8 + 1;
         Self::around(hash, fingerprint)
@@ -138,7 +138,7 @@ fn slots_of(table: &[u8], bucket: u16, number: u64) -> Range<usize> {
 }
 
 /// The first slot of one of two buckets that has this; 0 is an empty one.
-fn find(table: &[u8], bucket: u16, place: Place, wanted: u8) -> Option<usize> {
+fn find(table: &[u8], bucket: u16, place: Buckets, wanted: u8) -> Option<usize> {
     [place.first, place.second].into_iter().find_map(|number| {
         let slots = slots_of(table, bucket, number);
         let start = slots.start;
@@ -233,13 +233,13 @@ impl Tables {
     }
 
     /// Takes an empty slot of either bucket, in the newest table that has one.
-    fn put(&mut self, place: Place) -> bool {
+    fn put(&mut self, place: Buckets) -> bool {
         let bucket = self.bucket;
         self.tables.iter_mut().rev().any(|table| put_in(table, bucket, place))
     }
 
     /// Moves fingerprints of the newest table until one finds an empty slot; if none does they are all where they were.
-    fn put_by_moves(&mut self, place: Place) -> bool {
+    fn put_by_moves(&mut self, place: Buckets) -> bool {
         let (bucket, moves) = (self.bucket, self.moves);
         let table = self.tables.last_mut().expect("there is always one").as_mut_slice();
         let (mut homeless, mut number) = (place.fingerprint, place.first);
@@ -285,7 +285,7 @@ impl Tables {
             let mut all_moved = true;
             for (slot, fingerprint) in newest.as_mut_slice().iter_mut().enumerate() {
                 if *fingerprint != 0 {
-                    let place = Place::around((slot / usize::from(bucket)) as u64, *fingerprint);
+                    let place = Buckets::around((slot / usize::from(bucket)) as u64, *fingerprint);
                     if older.iter_mut().any(|table| put_in(table, bucket, place)) {
                         *fingerprint = 0;
                     } else {
@@ -315,7 +315,7 @@ impl Tables {
 }
 
 /// Takes an empty slot of either bucket.
-fn put_in(table: &mut Array, bucket: u16, place: Place) -> bool {
+fn put_in(table: &mut Array, bucket: u16, place: Buckets) -> bool {
     let empty = find(table.as_slice(), bucket, place, 0);
     if let Some(slot) = empty {
         table.as_mut_slice()[slot] = place.fingerprint;
@@ -414,14 +414,14 @@ impl Kernel for Tables {
 
     #[inline]
     fn contains(&self, hash: u64) -> bool {
-        let place = Place::of(hash);
+        let place = Buckets::of(hash);
         let has = |table: &Array| find(table.as_slice(), self.bucket, place, place.fingerprint).is_some();
         self.tables.iter().any(has)
     }
 
     /// Both buckets in the newest table, which is the largest.
     fn prefetch(&self, hash: u64) {
-        let (newest, Place { first, second, .. }) = (self.newest().as_slice(), Place::of(hash));
+        let (newest, Buckets { first, second, .. }) = (self.newest().as_slice(), Buckets::of(hash));
         for number in [first, second] {
             prefetch(newest, slots_of(newest, self.bucket, number).start);
         }
@@ -495,7 +495,7 @@ impl Inserts for Tables {
 
     fn insert(&mut self, hash: u64) -> Result<Insertion, Full> {
         let known = self.contains(hash);
-        let place = Place::of(hash);
+        let place = Buckets::of(hash);
         if !self.put(place) && !self.put_by_moves(place) {
             let mut table = self.next_table()?;
             put_in(&mut table, self.bucket, place);
@@ -508,7 +508,7 @@ impl Inserts for Tables {
 
 impl Removes for Tables {
     fn remove(&mut self, hash: u64) -> Removal {
-        let (bucket, place) = (self.bucket, Place::of(hash));
+        let (bucket, place) = (self.bucket, Buckets::of(hash));
         let removed = self.tables.iter_mut().rev().any(|table| {
             let slot = find(table.as_slice(), bucket, place, place.fingerprint);
             if let Some(slot) = slot {
@@ -529,7 +529,7 @@ impl Removes for Tables {
 
 impl Counts for Tables {
     fn count(&self, hash: u64) -> u64 {
-        let Place { fingerprint, first, second } = Place::of(hash);
+        let Buckets { fingerprint, first, second } = Buckets::of(hash);
         let mut count = 0;
         for table in self.arrays() {
             let (ours, others) = (slots_of(table, self.bucket, first), slots_of(table, self.bucket, second));

@@ -14,7 +14,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::bloom::{ForeignBits, ForeignBloom, Peer, Shape, as_foreign_bloom};
+use super::bloom::{ForeignBits, ForeignBloom, Peer, Rules, as_foreign_bloom};
 use super::guava::{bits_wanted, rounded, words_for_wanted};
 use super::{Format, HashRule, Making, Reading, big_endian};
 use crate::error::{DecodeError, Knob, SpecError};
@@ -49,7 +49,7 @@ fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
         _ => return Err(SpecError::NotFor { knob: Knob::Seed, family: FORMAT.name, others: &[] }),
     };
     let hashing = hashing(seed, &making.reading);
-    let shape = Shape { bits: words * 64, probes, hashing, probing, capacity, fpr_asked: fpr };
+    let shape = Rules { bits: words * 64, probes, hashing, probing, capacity, fpr_asked: fpr };
     Ok(Box::new(ForeignBloom::empty(shape, Peer::Spark)?))
 }
 
@@ -94,7 +94,7 @@ fn read(bytes: &[u8], reading: &Reading) -> Result<ForeignBloom, DecodeError> {
     let Parsed { probing, probes, seed, words } = parse(bytes)?;
     let words = big_endian::words(words)?;
     let bits = words.len() as u64 * 64;
-    let shape = Shape::told_nothing(bits, probes, hashing(seed, reading), probing);
+    let shape = Rules::told_nothing(bits, probes, hashing(seed, reading), probing);
     Ok(ForeignBloom::of(words, shape, Peer::Spark))
 }
 
