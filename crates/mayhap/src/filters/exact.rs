@@ -81,7 +81,7 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
     let capacity = FAMILY.check(spec)?.keys(BITS_PER_KEY)?;
     let bits = capacity * BITS_PER_KEY;
     if bits > MAX_BITS {
-        return Err(SpecError::TooLarge { bits: bits, limit: MAX_BITS });
+        return Err(SpecError::TooLarge { bits, limit: MAX_BITS });
     }
     let fpr = capacity as f64 * COLLISION;
     Ok(Plan { capacity, fpr_asked: 0.0, fpr, bits, probes: None })

@@ -96,7 +96,7 @@ pub(super) fn words_for_wanted(bits: u64, capacity: u64, fpr: f64) -> Result<u64
     match bits.div_ceil(64) {
         0 => Err(SpecError::NoBits { capacity, fpr }),
         words @ 1..=MOST => Ok(words),
-        _ => Err(SpecError::TooLarge { bits: bits, limit: MOST * 64 }),
+        _ => Err(SpecError::TooLarge { bits, limit: MOST * 64 }),
     }
 }
 

@@ -182,7 +182,7 @@ fn make(making: &Making) -> Result<Box<dyn AnyFilter>, SpecError> {
     let bits = -8.0 * capacity as f64 / libm::log1p(-libm::pow(fpr_asked, 1.0 / 8.0));
     let bits = (whole(libm::ceil(bits))).max(BLOCK * 8);
     if bits > MOST_BYTES_MADE * 8 {
-        return Err(SpecError::TooLarge { bits: bits, limit: MOST_BYTES_MADE * 8 });
+        return Err(SpecError::TooLarge { bits, limit: MOST_BYTES_MADE * 8 });
     }
     let words = Words::zeroed(bits.next_power_of_two() / 64)?;
     Ok(Box::new(Sbbf::of(Blocks { words, capacity, fpr_asked }, Some(0))))
