@@ -2,7 +2,7 @@
 
 use crate::cargo::{CLIPPY, Cargo, RUSTFMT};
 use crate::step::{Step, Work};
-use crate::{golden, layers, links, miri, peers, promises, targets, unsafety};
+use crate::{api, golden, layers, links, miri, peers, promises, targets, unsafety};
 
 const BUILD: &str = "tests, built";
 const PEERS: &str = "peers";
@@ -44,6 +44,7 @@ pub(crate) fn test(all: bool) -> Vec<Step> {
     ]);
     if all {
         // Miri and emulators take memory and time from nothing that is measured, but much of both.
+        steps.push(public_api().after(&[TESTS]));
         steps.push(under_miri().after(&[TESTS]));
         steps.push(other_targets().after(&[TESTS]));
     }
@@ -90,6 +91,11 @@ pub(crate) fn other_targets() -> Step {
     Step::new("other machines", work)
 }
 
+/// The public API of the library, compared with the committed text.
+pub(crate) fn public_api() -> Step {
+    Step::new("public API", Work::Rule { check: api::check, rerun: "cargo xtask api --check" })
+}
+
 /// The library under Miri.
 pub(crate) fn under_miri() -> Step {
     Step::new("Miri", Work::Rule { check: miri::check, rerun: "cargo xtask miri" })
@@ -118,7 +124,10 @@ mod tests {
     fn all_replaces_the_test_run_and_its_peers_and_adds_other_machines() {
         let (plain, all) = (commands(false), commands(true));
         let changed: Vec<_> = plain.iter().zip(&all).filter(|(plain, all)| plain != all).collect();
-        assert_eq!(all[plain.len()..], ["cargo xtask miri", "cargo xtask targets"]);
+        assert_eq!(
+            all[plain.len()..],
+            ["cargo xtask api --check", "cargo xtask miri", "cargo xtask targets"]
+        );
         let [(_, peers), (built, built_for_release), (run, run_all)] = changed[..] else {
             panic!("{changed:?}");
         };

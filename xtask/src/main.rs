@@ -11,6 +11,7 @@
 //! | `links.rs`   | house rule: links in documents lead to files and headings        |
 //! | `golden.rs`  | house rule: golden files are added, never changed; the manifests |
 //! | `miri.rs`    | the library under Miri                                           |
+//! | `api.rs`     | the public API of the library as a committed text                |
 //! | `targets.rs` | the library on other machines                                    |
 //! | `install.rs` | programs that tests need: whether they are here, how to get them  |
 //! | `peers.rs`   | the real programs whose files we read and write: installing them |
@@ -20,6 +21,7 @@
 //!
 //! Only the standard library is used, so that the first `cargo xtask` on a fresh machine starts in seconds.
 
+mod api;
 mod cargo;
 mod checks;
 mod golden;
@@ -43,7 +45,7 @@ const HELP: &str = "\
 usage: cargo xtask <command>
 
   test [--all]       every check of the project: format, lints, features, tests, docs, house rules
-                     --all: release build, the slow tests (MAYHAP_TEST_ALL=1), Miri and other machines too
+                     --all: release build, the slow tests (MAYHAP_TEST_ALL=1), public API, Miri and other machines too
   promises [--last-tests]
                      only what the documents promise: runs every row of docs/coverage.md, every example, and compares
                      --last-tests: builds nothing, and takes tests for passed that the last run has passed
@@ -54,6 +56,8 @@ usage: cargo xtask <command>
   miri               only the library under Miri: memory accesses of the portable loops, the allocator, shared filters
   peers [--all]      only what the tests with real peers need: installs what is missing, on Debian as root
                      --all: Spark too, a large download
+  api [--check]      write the public API of the library to crates/mayhap/public-api.txt; installs what is missing
+                     --check: only compare it with that file
   golden             write golden files for families that lack one, and record them in the manifests
   bench [--quick]    compare mayhap with other libraries and commands; arguments go to mayhap-bench as they are
   help               this text
@@ -70,6 +74,7 @@ enum Task {
     Targets,
     Peers { all: bool },
     Miri,
+    Api { check: bool },
     Golden,
     Bench { args: Vec<String> },
     Help,
@@ -101,6 +106,10 @@ impl Task {
                 [flag, tail @ ..] if flag == "--last-tests" => (Self::Promises { last_tests: true }, tail),
                 _ => (Self::Promises { last_tests: false }, rest),
             },
+            "api" => match rest {
+                [flag, tail @ ..] if flag == "--check" => (Self::Api { check: true }, tail),
+                _ => (Self::Api { check: false }, rest),
+            },
             "rules" => (Self::Rules, rest),
             "targets" => (Self::Targets, rest),
             "miri" => (Self::Miri, rest),
@@ -130,6 +139,8 @@ impl Task {
             Self::Targets => step::run_all("xtask targets", &[checks::other_targets()], &root),
             Self::Peers { all } => step::run_all("xtask peers", &[checks::peers(all)], &root),
             Self::Miri => step::run_all("xtask miri", &[checks::under_miri()], &root),
+            Self::Api { check: true } => step::run_all("xtask api", &[checks::public_api()], &root),
+            Self::Api { check: false } => api::update(&root),
             Self::Golden => golden::update(&root),
             Self::Bench { args } => {
                 let fixed = ["run", "--release", "-p", "mayhap-bench", "--"].map(str::to_owned);
@@ -182,6 +193,8 @@ mod tests {
         assert_eq!(parse("peers"), Ok(Task::Peers { all: false }));
         assert_eq!(parse("peers --all"), Ok(Task::Peers { all: true }));
         assert_eq!(parse("miri"), Ok(Task::Miri));
+        assert_eq!(parse("api"), Ok(Task::Api { check: false }));
+        assert_eq!(parse("api --check"), Ok(Task::Api { check: true }));
         assert_eq!(parse("golden"), Ok(Task::Golden));
         assert_eq!(parse("help"), Ok(Task::Help));
     }

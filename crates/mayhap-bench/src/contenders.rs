@@ -7,8 +7,8 @@
 use std::hash::{BuildHasher, DefaultHasher, Hasher};
 
 use foldhash::fast::{FixedState, FoldHasher};
-use mayhap::bits::{Words, words_for};
-use mayhap::{Bloom, Removal, Spec};
+use mayhap::bits::words_for;
+use mayhap::{Bloom, Removal, Spec, Words};
 use mem_dbg::{MemSize, SizeFlags};
 use sux::bits::BitFieldVec;
 use sux::dict::VFilter;

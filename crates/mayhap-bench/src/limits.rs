@@ -10,8 +10,7 @@
 //! Lines and probes lie in as many bits as a classic filter of that rate has, in the library's own memory.
 //! Each comes as a plain loop, whose loads the processor overlaps by itself, and in batches with prefetches.
 
-use mayhap::bits::Words;
-use mayhap::{Hashing, limit, positions};
+use mayhap::{Hashing, Words, limit, positions};
 
 use crate::keys::BenchKey;
 

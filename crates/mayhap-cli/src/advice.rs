@@ -3,9 +3,8 @@
 use std::error::Error;
 use std::fmt::Write;
 
-use mayhap::error::{Knob, Parameter};
 use mayhap::interop::ConvertError;
-use mayhap::{AdviseError, BuildError, DecodeError, Full, Limit, Mismatch, SpecError};
+use mayhap::{AdviseError, BuildError, DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError};
 use mayhap_store::StoreError;
 
 /// An error with its causes on one line, and behind each the flags that do what it advises.

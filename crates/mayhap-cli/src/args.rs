@@ -8,8 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
 use clap::{ArgAction, Args, Parser, Subcommand};
-use mayhap::wire::Summing;
-use mayhap::{AnyFilter, ForeignHash, Hashing};
+use mayhap::{AnyFilter, ForeignHash, Hashing, Summing};
 use mayhap_store::{Access, Check, Checked, Opened};
 use serde_json::json;
 

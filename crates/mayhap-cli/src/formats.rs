@@ -5,10 +5,8 @@ use std::io::{IsTerminal, Read, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow, bail};
-use mayhap::bits::Bytes;
 use mayhap::interop::{self, FORMATS, Format, HashRule, Keys, Reading, dcso};
-use mayhap::wire::Summing;
-use mayhap::{AnyFilter, DecodeError, Secret};
+use mayhap::{AnyFilter, Bytes, DecodeError, Secret, Summing};
 use mayhap_store::{
     Access, Checked, Opened, UpdateError, read_bytes, remake, update, update_bytes, write_bytes,
 };

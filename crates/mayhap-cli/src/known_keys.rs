@@ -6,9 +6,8 @@
 use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Result, anyhow};
-use mayhap::family::{MakeFromDigests, MakeWithin};
 use mayhap::shards::{DigestShards, most_threads, working_bytes};
-use mayhap::{AnyFilter, BuildError, Hashing, Spec, SpecError, math};
+use mayhap::{AnyFilter, BuildError, Hashing, MakeFromDigests, MakeWithin, Spec, SpecError, math};
 use mayhap_store::{DigestSpool, LEAST_SPOOL_BYTES};
 
 use crate::args::Common;

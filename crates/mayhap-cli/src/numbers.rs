@@ -1,9 +1,8 @@
 //! Numbers as people write them: `10M`, `1e7`, `1%`, `1in1M`, `64MiB`.
 
-use mayhap::SpecError;
-use mayhap::error::Knob;
 use mayhap::math::MAX_PROBES;
-use mayhap::spec::{MAX_BITS, MAX_CAPACITY, MIN_FPR};
+use mayhap::sizes::{MAX_BITS, MAX_CAPACITY, MIN_FPR};
+use mayhap::{Knob, SpecError};
 
 const COUNTS: &str = "10M, 10_000_000 or 1e7";
 const SIZES: &str = "64MiB, 1GB or 4096";

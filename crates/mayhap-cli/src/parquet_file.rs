@@ -7,9 +7,8 @@ use std::path::Path;
 use crate::keys::Kind;
 use crate::parquet_footer::{self, Type};
 use anyhow::{Context, Result, anyhow, bail};
-use mayhap::AnyFilter;
-use mayhap::bits::Bytes;
 use mayhap::interop::{row_groups, sbbf};
+use mayhap::{AnyFilter, Bytes};
 
 /// More than any header takes.
 const HEADER: u64 = 64;

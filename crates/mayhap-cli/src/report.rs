@@ -7,8 +7,7 @@ use std::fs::File;
 use std::io::{self, IsTerminal, StdoutLock, Write};
 use std::sync::OnceLock;
 
-use mayhap::family::Guarantee;
-use mayhap::{AnyFilter, Layout};
+use mayhap::{AnyFilter, Guarantee, Layout};
 use mayhap_store::Checked;
 use mayhap_store::fault::{Stream, was_closed};
 use unicode_width::UnicodeWidthStr;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Result, anyhow, bail};
-use mayhap::key_rules::{Cut, JsonKeys, KeyKind, Spelling};
-use mayhap::{AnyFilter, KeyRules, with_key_rules};
+use mayhap::key_rules::{Cut, JsonKeys, KeyKind, KeyRules, Spelling};
+use mayhap::{AnyFilter, with_key_rules};
 
 use crate::args::{Common, KeyArgs};
 use crate::keys::{Kind, pointer};

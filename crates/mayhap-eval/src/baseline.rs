@@ -1,14 +1,13 @@
 //! What people take before they know filters, measured beside them: hash sets of the keys and of their digests, and a
 //! bitmap with one hash. If the exact set fits, it is the one to take.
 
+use std::hash::BuildHasherDefault;
 use std::hint::black_box;
 use std::time::Instant;
 
 use hashbrown::HashSet;
-use mayhap::bits::Bitmap;
-use mayhap::filters::exact::DigestSet;
 use mayhap::probing::reduce;
-use mayhap::{Bloom, Hashing, Insertion, SpecError, math};
+use mayhap::{Bitmap, Bloom, Digest, DigestHasher, Hashing, Insertion, SpecError, math};
 
 use crate::{Drawn, Keys, Proportion};
 
@@ -75,7 +74,7 @@ pub fn baselines(drawn: &Drawn, hashing: Hashing) -> Result<Vec<Baseline>, SpecE
             "hash set of 128-bit digests",
             math::hash_width_floor(distinct, 128),
             drawn,
-            DigestSet::default(),
+            HashSet::<Digest, BuildHasherDefault<DigestHasher>>::default(),
             |set, key| set.insert(hashing.digest(key)),
             |set, key| set.contains(&hashing.digest(key)),
             |set| set.allocation_size() as u64,

@@ -3,8 +3,7 @@
 
 use std::time::Instant;
 
-use mayhap::registry::family;
-use mayhap::{Blocked, Bloom, Key, Layout, Spec, SpecError};
+use mayhap::{Blocked, Bloom, Key, Layout, Spec, SpecError, family};
 
 use crate::{
     ABSENT, Absent, Advance, Candidate, Data, Finding, Impossible, KeyKind, Runs, SplitMix64, Task, run,

@@ -10,7 +10,7 @@ use core::fmt;
 use core::str::FromStr;
 
 use hashbrown::HashSet;
-use mayhap::{Digest, Hashing, Key};
+use mayhap::{Digest, Hashing};
 
 use crate::{ABSENT, KeyKind, Random, SplitMix64, Zipf};
 
@@ -360,7 +360,7 @@ impl Keys {
         match self {
             Self::Numbers(numbers) => {
                 for batch in numbers.chunks(BATCH) {
-                    u64::digests(batch, &hashing, &mut digests[..batch.len()]);
+                    hashing.digest_each(batch, &mut digests[..batch.len()]);
                     then(&digests[..batch.len()])?;
                 }
             }

@@ -4,10 +4,11 @@ use core::fmt;
 use core::num::NonZeroU16;
 use std::time::Instant;
 
-use mayhap::family::{Guarantee, Make};
-use mayhap::filters::cuckoo::LOOKED_AT_BUCKETS;
 use mayhap::shards::MemoryShards;
-use mayhap::{AnyFilter, BuildError, Digest, Error, Family, Hashing, Layout, Plan, Spec, SpecError, math};
+use mayhap::{
+    AnyFilter, BuildError, Digest, Error, Family, Guarantee, Hashing, LOOKED_AT_BUCKETS, Layout, Make, Plan,
+    Spec, SpecError, math,
+};
 
 use crate::{Drawn, Keys, Proportion, SplitMix64, Texts, median};
 
@@ -253,8 +254,7 @@ fn fill(
             let mut digests = members.digests(hashing);
             digests.sort_unstable_by_key(|digest| (digest.a, digest.b));
             // What came more often than can be stored is stored as often as can be.
-            let most =
-                u64::from(spec.max_count().unwrap_or(mayhap::filters::shifting_multiplicity::MAX_COUNT));
+            let most = u64::from(spec.max_count().unwrap_or(mayhap::sizes::MAX_COUNT));
             let counted: Vec<(Digest, u64)> = digests
                 .chunk_by(|one, other| one == other)
                 .map(|same| (same[0], most.min(same.len() as u64)))

@@ -9,8 +9,7 @@ use std::time::Instant;
 
 use core::hash::Hasher;
 
-use mayhap::filters::bloom::Bloom;
-use mayhap::{Digest, Filter, ForeignHash, Hashing, Insert, Secret, SpecError, math};
+use mayhap::{Bloom, Digest, Filter, ForeignHash, Hashing, Insert, Secret, SpecError, math};
 use md5::Digest as _;
 use siphasher::sip::SipHasher24;
 use xxhash_rust::xxh3::xxh3_64;

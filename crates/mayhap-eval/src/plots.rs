@@ -2,8 +2,7 @@
 
 use std::time::Instant;
 
-use mayhap::registry::{FAMILIES, family};
-use mayhap::{AnyFilter, Hashing, Layout, Spec, SpecError, math};
+use mayhap::{AnyFilter, FAMILIES, Hashing, Layout, Spec, SpecError, family, math};
 
 use crate::experiment::ask;
 use crate::{Absent, Axis, Candidate, Chart, Data, Keys, Proportion, Scale, Series, SplitMix64, Task, run};
@@ -202,7 +201,7 @@ pub fn insert_time_against_load(count: u64, fpr: f64, seed: u64, advance: Advanc
 /// An empty filter of a family that makes such.
 fn empty(name: &str, spec: &Spec) -> Result<Option<Box<dyn AnyFilter>>, SpecError> {
     match family(name).map(|family| family.make) {
-        Some(mayhap::family::Make::Empty(make)) => Ok(Some(make(spec)?)),
+        Some(mayhap::Make::Empty(make)) => Ok(Some(make(spec)?)),
         _ => Ok(None),
     }
 }

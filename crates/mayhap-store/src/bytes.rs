@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Seek, Write};
 use std::path::Path;
 
-use mayhap::bits::Bytes;
+use mayhap::Bytes;
 
 use crate::error::StoreError;
 use crate::file::{Access, UpdateError, open_to_read, replace_by, write_by};

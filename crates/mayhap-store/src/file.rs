@@ -5,12 +5,10 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
-use mayhap::bits::Bytes;
-use mayhap::registry::{self, FAMILIES, METADATA};
 use mayhap::wire::{
-    Extent, Flags, Frame, Header, KEY_RULES, MAX_HEADER, PAGE, Summing, Verify, mark_writing,
+    Extent, Flags, Frame, Header, KEY_RULES, MAX_HEADER, METADATA, PAGE, Verify, mark_writing,
 };
-use mayhap::{AnyFilter, DecodeError, Hashing, Secret, encode_with, verify};
+use mayhap::{AnyFilter, Bytes, DecodeError, FAMILIES, Hashing, Secret, Summing, encode_with, verify};
 
 use crate::error::StoreError;
 use crate::lock::{self, folder_of};
@@ -243,7 +241,7 @@ pub(crate) fn decode_with(
         Check::UpTo(limit) if frame.header.payload.length > limit => {}
         Check::UpTo(_) | Check::All => frame.verify_payload()?,
     }
-    let filter = registry::decode(&mut frame, hashing)?;
+    let filter = mayhap::decode(&mut frame, hashing)?;
     let checked = match frame.header.flags {
         // Whether the writer is alive, its lock tells: see `reader`.
         flags if flags.contains(Flags::WRITING) => Checked::Interrupted,
@@ -544,7 +542,7 @@ fn update_in_place<T, E>(
     if frame.has_checksum() {
         frame.verify_payload().map_err(StoreError::decode(path))?;
     }
-    let mut filter = registry::decode(&mut frame, hashing).map_err(StoreError::decode(path))?;
+    let mut filter = mayhap::decode(&mut frame, hashing).map_err(StoreError::decode(path))?;
     let (bits, rules) = (filter.report().bits, filter.key_rules().cloned());
     let metadata = frame.take_section(METADATA);
 

@@ -4,8 +4,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use mayhap::bits::Bytes;
-use mayhap::{AnyFilter, Secret};
+use mayhap::{AnyFilter, Bytes, Secret};
 
 use crate::error::StoreError;
 use crate::file::{Check, decode, put_new, read_all, replace};

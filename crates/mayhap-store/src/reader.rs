@@ -11,9 +11,8 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 
-use mayhap::DecodeError;
-use mayhap::bits::Bytes;
 use mayhap::wire::{Header, PAGE, take_as_writing};
+use mayhap::{Bytes, DecodeError};
 
 use crate::error::StoreError;
 use crate::file::{Access, Check, Checked, Opened, Unlock, decode_with};

@@ -3,8 +3,7 @@
 //! A gateway keeps the content of some servers, of which some are cached, some pinned, and some both. For each request it
 //! asks one filter instead of two: one pass over the same cache lines, and it can tell "both" from "an error of one".
 
-use mayhap::filters::shifting_association::Part;
-use mayhap::{Association, Bloom, Error, ShiftingAssociation, Spec};
+use mayhap::{Association, Bloom, Error, Part, ShiftingAssociation, Spec};
 
 fn main() -> Result<(), Error> {
     let name = |index: u32| format!("object {index}");

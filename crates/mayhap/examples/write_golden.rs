@@ -13,10 +13,10 @@ use std::io::{ErrorKind, Write as _};
 use std::num::NonZeroU16;
 use std::path::Path;
 
-use mayhap::family::Make;
-use mayhap::registry::FAMILIES;
-use mayhap::wire::Summing;
-use mayhap::{AnyFilter, CountingRule, Digest, Family, Hashing, Layout, Secret, Spec, encode, except};
+use mayhap::{
+    AnyFilter, CountingRule, Digest, FAMILIES, Family, Hashing, Layout, Make, Secret, Spec, Summing, encode,
+    except,
+};
 use mayhap_eval::{ABSENT, KeyKind};
 
 /// How many keys are in each file.
@@ -29,43 +29,43 @@ fn main() -> Result<(), Box<dyn Error>> {
         // In families of many sets, three of them.
         write(folder, family.name, family, Spec::new().with_areas(3))?;
     }
-    let bloom = &mayhap::filters::bloom::FAMILY;
+    let bloom = mayhap::Bloom::FAMILY;
     let hashed = |hashing| Spec::new().with_hashing(hashing);
     write(folder, "bloom-seeded", bloom, hashed(Hashing::Xxh3 { seed: 0x0123_4567_89ab_cdef }))?;
     write(folder, "bloom-keyed", bloom, hashed(Hashing::Keyed(Secret::new(*b"0123456789abcdef"))))?;
-    let blocked = &mayhap::filters::blocked::FAMILY;
+    let blocked = mayhap::Blocked::FAMILY;
     write(folder, "blocked-fastest", blocked, Spec::new().with_layout(Layout::Fastest))?;
-    let counting = &mayhap::filters::counting::FAMILY;
+    let counting = mayhap::Counting::FAMILY;
     write(folder, "counting-5-bits", counting, Spec::new().with_counter_bits(5))?;
-    let (spectral, by) = (&mayhap::filters::spectral::FAMILY, |rule| Spec::new().with_counting_rule(rule));
+    let (spectral, by) = (mayhap::Spectral::FAMILY, |rule| Spec::new().with_counting_rule(rule));
     write(folder, "spectral-selection", spectral, by(CountingRule::MinimumSelection))?;
     write(folder, "spectral-recurring", spectral, by(CountingRule::RecurringMinimum))?;
     write(folder, "spectral-8-bits", spectral, Spec::new().with_counter_bits(8))?;
-    let dleft = &mayhap::filters::dleft::FAMILY;
+    let dleft = mayhap::Dleft::FAMILY;
     write(folder, "dleft-4-bits", dleft, Spec::new().with_counter_bits(4))?;
     let counters = Spec::new().with_counter_bits(4);
-    write(folder, "shifting-counters", &mayhap::filters::shifting::FAMILY, counters)?;
-    write(folder, "shifting-2-shifts", &mayhap::filters::shifting::FAMILY, Spec::new().with_shifts(2))?;
-    let association = &mayhap::filters::shifting_association::FAMILY;
+    write(folder, "shifting-counters", mayhap::Shifting::FAMILY, counters)?;
+    write(folder, "shifting-2-shifts", mayhap::Shifting::FAMILY, Spec::new().with_shifts(2))?;
+    let association = mayhap::ShiftingAssociation::FAMILY;
     write(folder, "shifting-association-counters", association, counters)?;
-    let multiplicity = &mayhap::filters::shifting_multiplicity::FAMILY;
+    let multiplicity = mayhap::ShiftingMultiplicity::FAMILY;
     write(folder, "shifting-multiplicity-counters", multiplicity, counters)?;
-    let fuse = &mayhap::filters::fuse::FAMILY;
+    let fuse = mayhap::Fuse::FAMILY;
     write(folder, "fuse-compact", fuse, Spec::new().with_layout(Layout::Compact))?;
     // As many keys as make several layers.
-    let ribbon = &mayhap::filters::ribbon::FAMILY;
+    let ribbon = mayhap::Ribbon::FAMILY;
     write(folder, "ribbon-layers", ribbon, Spec::new())?;
     write(folder, "ribbon-compact", ribbon, Spec::new().with_layout(Layout::Compact))?;
-    let cuckoo = &mayhap::filters::cuckoo::FAMILY;
+    let cuckoo = mayhap::Cuckoo::FAMILY;
     write(folder, "cuckoo-compact", cuckoo, Spec::new().with_layout(Layout::Compact))?;
-    let expanding = &mayhap::filters::expanding::FAMILY;
+    let expanding = mayhap::Expanding::FAMILY;
     write(folder, "expanding-grown", expanding, Spec::new().with_doublings(3))?;
-    write(folder, "table-grown", &mayhap::filters::table::FAMILY, Spec::new().with_doublings(30))?;
-    write(folder, "scalable-grown", &mayhap::filters::scalable::FAMILY, Spec::new())?;
+    write(folder, "table-grown", mayhap::Table::FAMILY, Spec::new().with_doublings(30))?;
+    write(folder, "scalable-grown", mayhap::Scalable::FAMILY, Spec::new())?;
     // Those without "squares" are of the rule that filters had before.
-    write(folder, "windowed-squares", &mayhap::filters::windowed::FAMILY, Spec::new())?;
-    write(folder, "windowed-squares-aged", &mayhap::filters::windowed::FAMILY, Spec::new())?;
-    let spatial = &mayhap::filters::spatial::FAMILY;
+    write(folder, "windowed-squares", mayhap::Windowed::FAMILY, Spec::new())?;
+    write(folder, "windowed-squares-aged", mayhap::Windowed::FAMILY, Spec::new())?;
+    let spatial = mayhap::Spatial::FAMILY;
     write(folder, "spatial-16-bits", spatial, Spec::new().with_areas(300))?;
     write(folder, "bloom-exceptions", bloom, Spec::new())?;
     for (name, filter) in containers::containers() {

@@ -4,7 +4,7 @@
 //! fits the memory, take the exact set. Every size and rate is what the family itself [plans](Family::plan).
 //!
 //! ```
-//! use mayhap::{Needs, advise};
+//! use mayhap::advise::{Needs, advise};
 //!
 //! let advice = advise(&Needs::new().with_keys(1_000_000).with_fpr(0.01).removable())?;
 //! assert_eq!((advice.choice.family.name, advice.choice.bytes), ("cuckoo", 1_315_790));
@@ -20,7 +20,8 @@
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::error::{AdviseError, Knob, Need, Rate, SpecError};
+pub use crate::error::Need;
+use crate::error::{AdviseError, Knob, Rate, SpecError};
 use crate::exceptions::may_change;
 use crate::family::{Capabilities, Family, Guarantee};
 use crate::filters::{
@@ -61,6 +62,7 @@ pub struct Needs {
 
 /// What counts first, where there is a choice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum First {
     /// Neither more than the other.
     #[default]
@@ -221,6 +223,7 @@ impl Needs {
 
 /// What is advised.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Advice {
     /// The filter to take.
     pub choice: Choice,
@@ -234,6 +237,7 @@ pub struct Advice {
 
 /// A family and what it would be.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Choice {
     /// The family.
     pub family: &'static Family,
@@ -253,6 +257,7 @@ pub struct Choice {
 
 /// What happens to a filter at 1.5 times the keys that it was made for.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Beyond {
     /// It has this false-positive rate.
     Rate(f64),
@@ -274,6 +279,7 @@ impl fmt::Display for Beyond {
 
 /// A filter that would do too.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct RunnerUp {
     /// What it would be.
     pub choice: Choice,

@@ -1,46 +1,4 @@
 //! Exceptions: keys that a filter denies, exactly, although its bits may admit them.
-//!
-//! **Answers** what the filter answers, but *no* to every exception.
-//! **Promise** an exception is denied until it is inserted; no other answer changes, so that no key that is in is denied.
-//! **Not for** keys that are in the set: [`except`] believes its caller that they are not.
-//!
-//! ```text
-//!   digest ─▶ filter ─▶ no                                             no
-//!                    └▶ mayhap ─▶ among the sorted exceptions? ─▶ no   mayhap
-//!                                                             └▶ yes   no
-//! ```
-//!
-//! Only keys that the filter admits are looked up, so that a miss costs what it did before.
-//!
-//! | operation        | what becomes of an exception                                             |
-//! |------------------|--------------------------------------------------------------------------|
-//! | insert, label    | dropped, when the key is in                                              |
-//! | remove           | stays; the key was not in, and the filter is not asked                   |
-//! | merge            | stays if neither filter says yes to it                                   |
-//! | intersect        | stays, and those of the other come with it: what either denies is not in both |
-//! | fold             | stays                                                                    |
-//!
-//! Exact sets need no exceptions. A set of exceptions that is itself approximate would deny members, so it is exact: 128 bits
-//! a key.
-//!
-//! The same wrapper carries the [key rules](crate::key_rules) of a file beside any filter.
-//!
-//! ```
-//! use mayhap::{AnyFilter, Bloom, Digest, Filter, except};
-//!
-//! let mut seen = Bloom::new(1000, 0.01)?;
-//! for key in 0..1000u64 {
-//!     seen.insert(key);
-//! }
-//! let hashing = seen.hashing();
-//! let wrong: Vec<Digest> =
-//!     (1000..9000u64).map(|key| hashing.digest_of(key)).filter(|&key| seen.contains_digest(key)).collect();
-//! assert!(!wrong.is_empty()); // 1% of them
-//! let filter = except(Box::new(seen), wrong.iter().copied());
-//! assert!(wrong.iter().all(|&key| !filter.contains_digest(key)));
-//! assert!((0..1000u64).all(|key| filter.contains(&key.to_le_bytes())));
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -61,13 +19,54 @@ use crate::traits::{
 };
 use crate::wire::{EXCEPTIONS, KEY_RULES, Writer};
 
-/// The filter that says no to these keys besides. They must not be in it: that cannot be found out, and a key that is in
-/// would be denied.
+/// The filter, but with *no* for these keys.
+///
+/// **Answers** what the filter answers, but *no* to every exception.
+/// **Promise** an exception is denied until it is inserted; no other answer changes, so that no key that is in is denied.
+/// **Not for** keys that are in the set: [`except`] believes its caller that they are not.
+///
+/// ```text
+///   digest ─▶ filter ─▶ no                                             no
+///                    └▶ mayhap ─▶ among the sorted exceptions? ─▶ no   mayhap
+///                                                             └▶ yes   no
+/// ```
+///
+/// Only keys that the filter admits are looked up, so that a miss costs what it did before.
+///
+/// | operation        | what becomes of an exception                                             |
+/// |------------------|--------------------------------------------------------------------------|
+/// | insert, label    | dropped, when the key is in                                              |
+/// | remove           | stays; the key was not in, and the filter is not asked                   |
+/// | merge            | stays if neither filter says yes to it                                   |
+/// | intersect        | stays, and those of the other come with it: what either denies is not in both |
+/// | fold             | stays                                                                    |
+///
+/// Exact sets need no exceptions. A set of exceptions that is itself approximate would deny members, so it is exact: 128 bits
+/// a key.
+///
+/// The same wrapper carries the [key rules](crate::key_rules) of a file beside any filter.
 ///
 /// All are kept where the filter can still change, since any change can make a false positive of a key that is none yet;
 /// of a filter that stays as it is, only those that it admits. An exact set denies them by itself and is left as it is.
 /// So is a filter by the rules of another program, whose digests do not tell every key from every other.
 /// Calling it again adds to them; without keys it makes a filter that takes the exceptions of another in a merge.
+///
+/// ```
+/// use mayhap::{AnyFilter, Bloom, Digest, Filter, except};
+///
+/// let mut seen = Bloom::new(1000, 0.01)?;
+/// for key in 0..1000u64 {
+///     seen.insert(key);
+/// }
+/// let hashing = seen.hashing();
+/// let wrong: Vec<Digest> =
+///     (1000..9000u64).map(|key| hashing.digest_of(key)).filter(|&key| seen.contains_digest(key)).collect();
+/// assert!(!wrong.is_empty()); // 1% of them
+/// let filter = except(Box::new(seen), wrong.iter().copied());
+/// assert!(wrong.iter().all(|&key| !filter.contains_digest(key)));
+/// assert!((0..1000u64).all(|key| filter.contains(&key.to_le_bytes())));
+/// # Ok::<(), mayhap::Error>(())
+/// ```
 #[must_use]
 pub fn except(filter: Box<dyn AnyFilter>, keys: impl IntoIterator<Item = Digest>) -> Box<dyn AnyFilter> {
     if filter.can().exact || filter.program().is_some() {
@@ -210,6 +209,8 @@ pub(crate) fn decode(filter: Box<dyn AnyFilter>, section: Bytes) -> Result<Box<d
     let exceptions = Exact::of_sorted(section, filter.hashing()).ok_or(problem)?;
     Ok(Box::new(Excepted { filter, exceptions: Some(exceptions), rules: None }))
 }
+
+impl crate::traits::sealed::Sealed for Excepted {}
 
 impl Filter for Excepted {
     fn hashing(&self) -> Hashing {
@@ -526,6 +527,17 @@ impl AnyFilter for Excepted {
     }
     fn as_subtract(&mut self) -> Option<&mut dyn Subtract> {
         if self.filter.as_subtract().is_some() { Some(self) } else { None }
+    }
+    /// What is denied then needs no exceptions; it can have some again.
+    fn clear(&mut self) -> bool {
+        let is_cleared = self.filter.clear();
+        if let Some(exceptions) = self.exceptions.as_mut().filter(|_| is_cleared) {
+            exceptions.clear();
+        }
+        is_cleared
+    }
+    fn size_in_bytes(&self) -> u64 {
+        self.filter.size_in_bytes() + self.exceptions.as_ref().map_or(0, Exact::size_in_bytes)
     }
     fn settle(&mut self) -> Result<(), OutOfMemory> {
         self.filter.settle()

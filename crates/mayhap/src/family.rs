@@ -82,6 +82,7 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
     }
 
     /// Writes parameters and payload. [`encode`] adds the rest of the file.
+    #[doc(hidden)]
     fn encode<'a>(&'a self, out: &mut Writer<'a>);
 
     /// Can keys be inserted?
@@ -125,10 +126,21 @@ pub trait AnyFilter: Filter + Any + Send + Sync {
         None
     }
 
+    /// Forgets all keys; `false`, and nothing has changed, if it is built of all its keys at once.
+    fn clear(&mut self) -> bool {
+        false
+    }
+
+    /// Bytes of memory, everything included.
+    fn size_in_bytes(&self) -> u64 {
+        self.report().bits.div_ceil(8)
+    }
+
     /// Takes the memory that encoding needs. A process that is refused it while it encodes ends there.
     ///
     /// # Errors
     /// [`OutOfMemory`], and nothing has changed.
+    #[doc(hidden)]
     fn settle(&mut self) -> Result<(), OutOfMemory> {
         Ok(())
     }
@@ -217,7 +229,7 @@ pub type MakeWithin =
 pub type MakeShared = fn(&Spec) -> Result<Box<dyn SharedInsert>, SpecError>;
 
 /// Makes a filter of the parts of a file.
-pub type Decode = fn(&mut Frame, Hashing) -> Result<Box<dyn AnyFilter>, DecodeError>;
+pub(crate) type Decode = fn(&mut Frame, Hashing) -> Result<Box<dyn AnyFilter>, DecodeError>;
 
 /// How a filter of a family comes to be.
 #[derive(Clone, Copy, Debug)]
@@ -237,6 +249,7 @@ pub enum Make {
 
 /// One family: one static in its own file, one line in [`FAMILIES`](crate::registry::FAMILIES).
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Family {
     /// On disk; never reused.
     pub id: u16,
@@ -249,7 +262,7 @@ pub struct Family {
     /// What can be requested of it besides capacity, rate and bits, and a range of rates if that is smaller than for others.
     pub knobs: &'static [KnobRange],
     /// The rules by which its files find positions.
-    pub probing: &'static [Probing],
+    pub(crate) probing: &'static [Probing],
     /// What its operations cost.
     pub cost: Cost,
     /// How a filter comes to be.
@@ -259,7 +272,7 @@ pub struct Family {
     /// What it would build, without building it.
     pub plan: fn(&Spec) -> Result<Plan, SpecError>,
     /// A filter from the parts of a file. Takes the sections that it knows out of the frame.
-    pub decode: Decode,
+    pub(crate) decode: Decode,
     /// Whether a filter decoded from exclusive bytes writes every insert there and no insert fails, so
     /// that a mapped file can be updated where it lies.
     pub in_place: bool,
@@ -318,6 +331,7 @@ impl PartialEq for Family {
 
 /// What the filters of a family can do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Capabilities {
     /// Keys can be inserted one by one.
     pub inserts: bool,
@@ -407,6 +421,7 @@ impl Profile {
 ///
 /// The space is what a plan of a million keys takes; whole bits, small sets and room to grow take more ("and up").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Cost {
     /// One question.
     pub query: &'static str,
@@ -418,6 +433,7 @@ pub struct Cost {
 
 /// Which wrong answers are possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Guarantee {
     /// No answer is wrong.
     Exact,
@@ -452,6 +468,7 @@ impl Guarantee {
 
 /// A filter's state, for people.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Report {
     /// The number of keys it was made for.
     pub capacity: u64,
@@ -516,6 +533,7 @@ pub struct Details<'a> {
 
 /// What a filter's counters are and how they fare, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CounterReport {
     /// How many there are, all together.
     pub counters: u64,
@@ -533,6 +551,7 @@ pub struct CounterReport {
 
 /// The slots of a filter that keeps fingerprints in them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Slots {
     /// How many there are.
     pub slots: u64,
@@ -553,6 +572,7 @@ impl Slots {
 
 /// The sets of a filter of many sets, for people.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct AreasReport<'a> {
     /// The bits of each label.
     pub label_bits: u32,
@@ -570,6 +590,7 @@ pub struct AreasReport<'a> {
 
 /// One set of a filter of many sets.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct AreaReport<'a> {
     /// Its number; a higher one outranks a lower one.
     pub area: NonZeroU16,
@@ -589,6 +610,7 @@ pub struct AreaReport<'a> {
 
 /// One layer of a filter that grows by them.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct LayerReport {
     /// The number of keys it was made for.
     pub capacity: u64,
@@ -606,6 +628,7 @@ pub struct LayerReport {
 
 /// What a filter that forgets remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WindowReport {
     /// At least so many keys: those that were inserted last.
     pub remembered: u64,
@@ -620,6 +643,7 @@ pub struct WindowReport {
 
 /// The exceptions of a filter: keys that it denies exactly, whatever its bits say.
 #[derive(Clone, Copy)]
+#[non_exhaustive]
 pub struct Exceptions<'a> {
     /// How many keys.
     pub keys: u64,
@@ -629,6 +653,7 @@ pub struct Exceptions<'a> {
 
 /// How often a filter has doubled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Doublings {
     /// How often it did.
     pub made: u32,

@@ -67,30 +67,57 @@ pub trait Key {
     /// Calls `then` with the key's bytes, once. Equal keys must give equal bytes, in every run.
     fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R;
 
-    /// The digest of those bytes. Nobody needs to write this one: integers do, because they can be faster.
+    // Integers have faster ways to the digests of their bytes. Other digests would make files that nobody can read, so other
+    // crates cannot override these methods: they cannot name `Here`.
+
+    #[doc(hidden)]
     #[inline]
-    fn digest(&self, hashing: &Hashing) -> Digest {
+    fn digest(&self, hashing: &Hashing, _: Here) -> Digest {
         self.with_bytes(|bytes| hashing.digest(bytes))
     }
 
-    /// The digests of as many keys as there is room for. Nobody needs to write this one either.
+    /// The digests of as many keys as there is room for.
+    #[doc(hidden)]
     #[inline]
-    fn digests(keys: &[Self], hashing: &Hashing, digests: &mut [Digest])
+    fn digests(keys: &[Self], hashing: &Hashing, digests: &mut [Digest], _: Here)
     where
         Self: Sized,
     {
-        digests.iter_mut().zip(keys).for_each(|(digest, key)| *digest = key.digest(hashing));
+        digests.iter_mut().zip(keys).for_each(|(digest, key)| *digest = key.digest(hashing, Here));
     }
 
-    /// The first halves of those digests, for filters that need no more. Nor this one.
+    /// The first halves of those digests, for filters that need no more.
+    #[doc(hidden)]
     #[inline]
-    fn halves(keys: &[Self], hashing: &Hashing, halves: &mut [u64])
+    fn halves(keys: &[Self], hashing: &Hashing, halves: &mut [u64], _: Here)
     where
         Self: Sized,
     {
-        halves.iter_mut().zip(keys).for_each(|(half, key)| *half = key.digest(hashing).a);
+        halves.iter_mut().zip(keys).for_each(|(half, key)| *half = key.digest(hashing, Here).a);
     }
 }
+
+/// A parameter of methods that only this crate can call or override, since no other can name its type.
+///
+/// ```compile_fail,E0050
+/// struct Name(String);
+///
+/// impl mayhap::Key for Name {
+///     fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
+///         then(self.0.as_bytes())
+///     }
+///     fn digest(&self, hashing: &mayhap::Hashing) -> mayhap::Digest {
+///         hashing.digest(b"the same for all")
+///     }
+/// }
+/// ```
+mod here {
+    #[derive(Clone, Copy)]
+    #[expect(unnameable_types, reason = "a public trait takes it")]
+    pub struct Here;
+}
+
+pub(crate) use here::Here;
 
 impl Key for [u8] {
     fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R {
@@ -129,8 +156,8 @@ impl<K: Key + ?Sized> Key for &K {
     }
 
     #[inline]
-    fn digest(&self, hashing: &Hashing) -> Digest {
-        (**self).digest(hashing)
+    fn digest(&self, hashing: &Hashing, here: Here) -> Digest {
+        (**self).digest(hashing, here)
     }
 }
 
@@ -144,7 +171,7 @@ macro_rules! integer_keys {
             }
 
             #[inline]
-            fn digest(&self, hashing: &Hashing) -> Digest {
+            fn digest(&self, hashing: &Hashing, _: Here) -> Digest {
                 hashing.digest_word((*self as $wide) as u64)
             }
         }
@@ -161,23 +188,23 @@ impl Key for u64 {
     }
 
     #[inline]
-    fn digest(&self, hashing: &Hashing) -> Digest {
+    fn digest(&self, hashing: &Hashing, _: Here) -> Digest {
         hashing.digest_word(*self)
     }
 
     #[inline]
-    fn digests(keys: &[Self], hashing: &Hashing, digests: &mut [Digest]) {
+    fn digests(keys: &[Self], hashing: &Hashing, digests: &mut [Digest], here: Here) {
         match hashing {
             Hashing::Xxh3 { seed } => xxh3::digests(keys, *seed, digests),
-            _ => digests.iter_mut().zip(keys).for_each(|(digest, key)| *digest = key.digest(hashing)),
+            _ => digests.iter_mut().zip(keys).for_each(|(digest, key)| *digest = key.digest(hashing, here)),
         }
     }
 
     #[inline]
-    fn halves(keys: &[Self], hashing: &Hashing, halves: &mut [u64]) {
+    fn halves(keys: &[Self], hashing: &Hashing, halves: &mut [u64], here: Here) {
         match hashing {
             Hashing::Xxh3 { seed } => xxh3::halves(keys, *seed, halves),
-            _ => halves.iter_mut().zip(keys).for_each(|(half, key)| *half = key.digest(hashing).a),
+            _ => halves.iter_mut().zip(keys).for_each(|(half, key)| *half = key.digest(hashing, here).a),
         }
     }
 }
@@ -305,7 +332,13 @@ impl Hashing {
     #[must_use]
     #[inline]
     pub fn digest_of(&self, key: impl Key) -> Digest {
-        key.digest(self)
+        key.digest(self, Here)
+    }
+
+    /// Hashes as many keys as there is room for digests: integers several at a time.
+    #[inline]
+    pub fn digest_each<K: Key>(&self, keys: &[K], digests: &mut [Digest]) {
+        K::digests(keys, self, digests, Here);
     }
 
     /// Hashes an integer: the same as its 8 little-endian bytes.
@@ -380,6 +413,7 @@ impl Hashing {
     }
 
     /// What stands in a file's header.
+    #[doc(hidden)]
     #[must_use]
     pub fn stored(&self) -> StoredHashing {
         let (scheme, seed, key_id) = match self {
@@ -509,10 +543,10 @@ mod tests {
             ] {
                 let each: alloc::vec::Vec<Digest> = keys.iter().map(|&key| hashing.digest_of(key)).collect();
                 let mut digests = alloc::vec![Digest::default(); keys.len()];
-                Key::digests(&keys, &hashing, &mut digests);
+                Key::digests(&keys, &hashing, &mut digests, Here);
                 assert_eq!(digests, each, "{hashing:?}");
                 let mut halves = alloc::vec![7; keys.len() + 3];
-                Key::halves(&keys, &hashing, &mut halves);
+                Key::halves(&keys, &hashing, &mut halves, Here);
                 let expected = each.iter().map(|digest| digest.a).chain([7; 3]);
                 assert!(halves.iter().copied().eq(expected), "{hashing:?}");
             }

@@ -11,9 +11,8 @@
 //! apply them: a key is the bytes that it is given.
 //!
 //! ```
+//! use mayhap::{AnyFilter, Bloom, Summing, encode, with_key_rules};
 //! use mayhap::key_rules::{KeyRules, Spelling};
-//! use mayhap::wire::Summing;
-//! use mayhap::{AnyFilter, Bloom, encode, with_key_rules};
 //!
 //! let mut hosts = Bloom::new(1000, 0.01)?;
 //! hosts.insert("evil.example");

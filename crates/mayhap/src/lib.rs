@@ -19,8 +19,8 @@
 //! | you have | take | because |
 //! |---|---|---|
 //! | a set that fits memory | [`Exact`] or a hash set | no errors at all |
-//! | integers below some bound | [`Bitmap`](filters::bitmap::BitmapSet) | one bit per possible integer, exact |
-//! | integers far apart | [`Roaring`](filters::roaring::RoaringSet) | exact, and small when sparse |
+//! | integers below some bound | [`BitmapSet`] | one bit per possible integer, exact |
+//! | integers far apart | `RoaringSet`, of the feature `roaring`, | exact, and small when sparse |
 //! | keys of any kind, their number known | [`Bloom`] | 9.6 bits per key at 1%, inserts and merges |
 //! | the same, and speed matters more than 5% of space | [`Blocked`] | one cache line per key |
 //! | the same, filled by many threads | [`AtomicBloom`], [`AtomicBlocked`] | inserts through `&self` |
@@ -41,11 +41,11 @@
 //! | "is it new?" of many keys, with hardly an error | [`Table`] | one cache line each; grows; 41.8 bits per key at 1e-9 |
 //! | one of these, and keys that it must not admit | [`except`] | denies them exactly, for 128 bits each |
 //!
-//! [`advise`](advise()) reads such a table for you: it takes what is [needed](Needs) and gives the family, what to ask of it,
+//! [`advise::advise`] reads such a table for you: it takes what is [needed](advise::Needs) and gives the family, what to ask of it,
 //! its size and rate, two others that would do, and what to know before. If the exact set fits the memory, it says so.
 //!
 //! ```
-//! use mayhap::{Needs, Warning, advise};
+//! use mayhap::advise::{Needs, Warning, advise};
 //!
 //! let advice = advise(&Needs::new().with_keys(1_000_000_000).with_fpr(0.001).fixed())?;
 //! assert_eq!((advice.choice.family.name, advice.choice.bytes >> 20), ("ribbon", 1192)); // MiB
@@ -57,9 +57,8 @@
 //! # The road of a key
 //!
 //! A [`Key`] is bytes; [`Hashing`] makes them a [`Digest`] of 128 bits, once; a family derives
-//! positions from the digest; [`bits`] stores; [`wire`] makes a file of it. Programs that learn the
-//! family at run time (from a file or a flag) use [`open`], [`AnyFilter`] and
-//! [`FAMILIES`](registry::FAMILIES).
+//! positions from the digest and stores bits; [`encode`] makes a file of it. Programs that learn the
+//! family at run time (from a file or a flag) use [`open`], [`AnyFilter`] and [`FAMILIES`].
 //!
 //! # Features
 //!
@@ -73,6 +72,7 @@
 #![no_std]
 // Sizes and positions are `u64` until they are proved to fit: see `narrow`.
 #![warn(clippy::cast_possible_truncation)]
+#![warn(unnameable_types)]
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "tests know their numbers"))]
 
 extern crate alloc;
@@ -81,13 +81,14 @@ extern crate std;
 
 pub mod advise;
 mod batch;
+#[doc(hidden)]
 pub mod bits;
 mod cell_lanes;
-pub mod error;
-pub mod exceptions;
-pub mod family;
-pub mod filters;
-pub mod hash;
+mod error;
+mod exceptions;
+mod family;
+mod filters;
+mod hash;
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod internals;
@@ -100,27 +101,35 @@ pub mod limit;
 pub mod math;
 mod narrow;
 mod paths;
+#[doc(hidden)]
 pub mod probing;
 mod rates;
 mod raw;
-pub mod registry;
+mod registry;
 mod retrieval;
 pub mod shards;
 mod shell;
-pub mod spec;
+mod spec;
 mod table_shape;
 #[cfg(feature = "std")]
 mod threads;
-pub mod traits;
+mod traits;
+#[doc(hidden)]
 pub mod wire;
 
-pub use advise::{Advice, Beyond, Choice, First, Needs, Reason, Rule, RunnerUp, Warning, advise};
-pub use error::{AdviseError, BuildError, DecodeError, Error, FoldError, Full, Limit, Mismatch, SpecError};
+// Every item has one path. What a filter takes, returns or implements is here, so that one import brings it.
+pub use bits::{Bitmap, Bytes, ExclusiveBytes, Ones, OutOfMemory, OutOfRange, Ranked, Width, Words};
+pub use error::{
+    AdviseError, AreaNameProblem, BuildError, DecodeError, Error, FoldError, Full, Knob, Limit, Mismatch,
+    Parameter, SpecError, Value,
+};
 pub use exceptions::{except, share_exceptions, with_key_rules};
 pub use family::{
-    AnyFilter, Combine, Details, Doublings, Exceptions, Family, Report, Slots, combine, encode, encode_with,
-    verify,
+    AnyFilter, AreaReport, AreasReport, Capabilities, Combine, Cost, CounterReport, Details, Doublings,
+    Exceptions, Family, Guarantee, LayerReport, Make, MakeCounted, MakeEmpty, MakeFromDigests, MakeOfTwo,
+    MakeShared, MakeWithin, Report, Slots, WindowReport, combine, encode, encode_with, verify,
 };
+pub use filters::bitmap::BitmapSet;
 pub use filters::blocked::{AtomicBlocked, Blocked};
 pub use filters::bloom::{AtomicBloom, Bloom, Measured};
 pub use filters::counting::Counting;
@@ -130,6 +139,8 @@ pub use filters::exact::Exact;
 pub use filters::expanding::Expanding;
 pub use filters::fuse::Fuse;
 pub use filters::ribbon::Ribbon;
+#[cfg(feature = "roaring")]
+pub use filters::roaring::RoaringSet;
 pub use filters::scalable::Scalable;
 pub use filters::shifting::Shifting;
 pub use filters::shifting_association::ShiftingAssociation;
@@ -137,19 +148,53 @@ pub use filters::shifting_multiplicity::ShiftingMultiplicity;
 pub use filters::spatial::Spatial;
 pub use filters::spectral::Spectral;
 pub use filters::table::Table;
-pub use filters::universe::Universe;
+pub use filters::universe::{Overlap, Universe};
 pub use filters::windowed::Windowed;
 #[cfg(feature = "interop")]
 pub use hash::ForeignHash;
 pub use hash::{Digest, Hashing, Key, Secret};
-pub use key_rules::KeyRules;
 pub use probing::{Positions, positions};
-pub use registry::{family, open};
-pub use spec::{CountingRule, Layout, Plan, Spec};
+pub use registry::{FAMILIES, family, open};
+pub use spec::{CountingRule, KnobRange, Layout, Plan, Spec};
 pub use traits::{
     Associate, Association, Count, Filter, Fold, Insert, Insertion, Intersect, Label, Labels, Merge, Part,
     Removal, Remove, SharedInsert, Subtract,
 };
+pub use wire::{Encoded, Summing};
+
+// For the other crates of the project.
+#[doc(hidden)]
+pub use family::{Profile, Space};
+#[doc(hidden)]
+pub use filters::cuckoo::LOOKED_AT_BUCKETS;
+#[doc(hidden)]
+pub use filters::exact::DigestHasher;
+#[doc(hidden)]
+pub use registry::decode;
+
+/// What a [`Spec`] is granted by each family, and the bounds of what can be requested.
+pub mod sizes {
+    pub use crate::filters::blocked::BlockedSize;
+    pub use crate::filters::bloom::BloomSize;
+    pub use crate::filters::counting::CountingSize;
+    pub use crate::filters::cuckoo::CuckooSize;
+    pub use crate::filters::dleft::{DLEFT_MIN_FPR, DleftSize};
+    pub use crate::filters::expanding::ExpandingSize;
+    pub use crate::filters::fuse::FuseSize;
+    pub use crate::filters::ribbon::RibbonSize;
+    pub use crate::filters::scalable::ScalableSize;
+    pub use crate::filters::shifting::ShiftingSize;
+    pub use crate::filters::shifting_association::ShiftingAssociationSize;
+    pub use crate::filters::shifting_multiplicity::{MAX_COUNT, ShiftingMultiplicitySize};
+    pub use crate::filters::spatial::{MAX_AREAS, SpatialSize};
+    pub use crate::filters::spectral::SpectralSize;
+    pub use crate::filters::table::TableSize;
+    pub use crate::filters::universe::UniverseSize;
+    pub use crate::filters::windowed::WindowedSize;
+    pub use crate::spec::{
+        DEFAULT_DOUBLINGS, DEFAULT_FPR, MAX_BITS, MAX_CAPACITY, MIN_FPR, MOST_DOUBLINGS, STARTING_CAPACITY,
+    };
+}
 
 #[doc = include_str!("../../../README.md")]
 #[cfg(doctest)]

@@ -2,7 +2,7 @@
 
 use crate::batch::pipeline;
 use crate::bits::Words;
-use crate::hash::{Digest, Hashing, Key};
+use crate::hash::{Digest, Hashing, Here, Key};
 use crate::narrow::index;
 use crate::probing::{positions, reduce};
 use crate::raw::simd::prefetch;
@@ -14,7 +14,7 @@ pub fn touch_lines<K: Key>(words: &Words, keys: &[K]) -> u64 {
     let lines = words.len() as u64 / 8;
     let place = |half: u64| index(reduce(half, lines)) * 8;
     let mut sum = 0u64;
-    let hash = |keys: &[K], halves: &mut [u64]| K::halves(keys, &Hashing::default(), halves);
+    let hash = |keys: &[K], halves: &mut [u64]| K::halves(keys, &Hashing::default(), halves, Here);
     pipeline(
         &mut sum,
         keys,
@@ -34,7 +34,7 @@ pub fn touch_probes<K: Key>(words: &Words, keys: &[K], probes: u32) -> u64 {
     let bits = words.len() as u64 * 64;
     let places = |digest: Digest| positions(digest, probes, bits).map(|position| index(position / 64));
     let mut sum = 0u64;
-    let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &Hashing::default(), digests);
+    let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &Hashing::default(), digests, Here);
     let ahead = |_: &u64, digest: Digest| places(digest).for_each(|place| prefetch(words, place));
     pipeline(&mut sum, keys, hash, true, ahead, |sum, digests| {
         for &digest in digests {
@@ -57,7 +57,7 @@ pub fn touch_places<K: Key>(words: &Words, keys: &[K], touches: u32) -> u64 {
         })
     };
     let mut sum = 0u64;
-    let hash = |keys: &[K], halves: &mut [u64]| K::halves(keys, &Hashing::default(), halves);
+    let hash = |keys: &[K], halves: &mut [u64]| K::halves(keys, &Hashing::default(), halves, Here);
     let ahead = |_: &u64, half: u64| places(half).for_each(|place| prefetch(words, place));
     pipeline(&mut sum, keys, hash, true, ahead, |sum, halves| {
         for &half in halves {

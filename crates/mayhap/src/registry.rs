@@ -69,8 +69,6 @@ pub fn family(name: &str) -> Option<&'static Family> {
     FAMILIES.iter().copied().find(|family| family.name == name)
 }
 
-pub use crate::wire::METADATA;
-
 /// Opens a filter of any family from the bytes of its file.
 ///
 /// ```

@@ -12,7 +12,7 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::error::BuildError;
 #[cfg(feature = "std")]
-use crate::hash::{Hashing, Key};
+use crate::hash::{Hashing, Here, Key};
 use crate::math;
 use crate::narrow::whole;
 #[cfg(feature = "std")]
@@ -166,7 +166,7 @@ impl MemoryShards {
                 let mut halves = [0; 256];
                 for keys in keys.chunks(halves.len()) {
                     let halves = &mut halves[..keys.len()];
-                    K::halves(keys, &hashing, halves);
+                    K::halves(keys, &hashing, halves, Here);
                     own.extend(halves);
                 }
                 all.give(own);

@@ -25,7 +25,7 @@ use crate::batch::{BATCH, copy, pipeline};
 use crate::bits::{Bytes, OutOfMemory, Words};
 use crate::error::{BuildError, DecodeError, Error, Full, Mismatch, Parameter, SpecError, must_agree};
 use crate::family::{self, AnyFilter, Capabilities, Details, Family, Guarantee, Report};
-use crate::hash::{Digest, Hashing, Key, Secret};
+use crate::hash::{Digest, Hashing, Here, Key, Secret};
 use crate::paths::Paths;
 use crate::rates::Rate;
 use crate::shards::DigestShards;
@@ -76,7 +76,7 @@ impl KeyHash for Digest {
 
     #[inline(always)]
     fn of_each<T: Key>(keys: &[T], hashing: &Hashing, hashes: &mut [Self]) {
-        T::digests(keys, hashing, hashes);
+        T::digests(keys, hashing, hashes, Here);
     }
 
     #[inline(always)]
@@ -99,7 +99,7 @@ impl KeyHash for u64 {
 
     #[inline(always)]
     fn of_each<T: Key>(keys: &[T], hashing: &Hashing, hashes: &mut [Self]) {
-        T::halves(keys, hashing, hashes);
+        T::halves(keys, hashing, hashes, Here);
     }
 
     #[inline(always)]
@@ -238,6 +238,11 @@ pub(crate) trait Kernel: Clone {
     /// [`OutOfMemory`], and nothing has changed.
     fn settle(&mut self) -> Result<(), OutOfMemory> {
         Ok(())
+    }
+
+    /// Bytes of memory beside the kernel itself.
+    fn held_bytes(&self) -> u64 {
+        self.plan().bits.div_ceil(8)
     }
 
     /// How many keys it was built of, if all were given at once. They count as inserted.
@@ -899,7 +904,7 @@ fn for_each_chunk<E>(
         let mut digests = [Digest::default(); SPACE];
         for keys in keys.chunks(SPACE) {
             let digests = &mut digests[..keys.len()];
-            Key::digests(keys, hashing, digests);
+            Key::digests(keys, hashing, digests, Here);
             act(digests)?;
         }
         Ok(())
@@ -1025,6 +1030,9 @@ macro_rules! filter {
         pub struct $name(pub(crate) $crate::shell::Shell<$kernel>);
 
         impl $name {
+            /// Its family.
+            pub const FAMILY: &'static $crate::family::Family = &$family;
+
             /// What its filters can do.
             #[allow(dead_code, reason = "the family of another program's filter is one of ours, with a list of its own")]
             pub(crate) const CAN: $crate::family::Capabilities = {
@@ -1093,6 +1101,18 @@ macro_rules! filter {
                 $crate::shell::Kernel::estimated_len(&self.0.kernel)
             }
 
+            /// All its bits, as they stand in a file.
+            #[must_use]
+            pub fn bits(&self) -> u64 {
+                $crate::shell::Kernel::plan(&self.0.kernel).bits
+            }
+
+            /// Bytes of memory, everything included.
+            #[must_use]
+            pub fn size_in_bytes(&self) -> u64 {
+                size_of::<Self>() as u64 + $crate::shell::Kernel::held_bytes(&self.0.kernel)
+            }
+
             /// The filter as it stands in a file.
             #[must_use]
             pub fn to_bytes(&self) -> ::alloc::vec::Vec<u8> {
@@ -1129,6 +1149,8 @@ macro_rules! filter {
         $crate::shell::filter!(@run_time $name $family { $($can)* });
     };
     (@run_time $name:ident $family:ident { $($can:ident)* }) => {
+        impl $crate::traits::sealed::Sealed for $name {}
+
         impl $crate::traits::Filter for $name {
             fn hashing(&self) -> $crate::hash::Hashing {
                 self.0.hashing
@@ -1189,6 +1211,10 @@ macro_rules! filter {
                 $crate::shell::Kernel::take_paths(&mut self.0.kernel, paths);
             }
 
+            fn size_in_bytes(&self) -> u64 {
+                size_of::<Self>() as u64 + $crate::shell::Kernel::held_bytes(&self.0.kernel)
+            }
+
             fn settle(&mut self) -> Result<(), $crate::bits::OutOfMemory> {
                 $crate::shell::Kernel::settle(&mut self.0.kernel)
             }
@@ -1214,6 +1240,12 @@ macro_rules! filter {
     (@capability $table:ident $can:ident) => { $table.$can = true };
 
     // The run-time face.
+    (@face specified) => {
+        fn clear(&mut self) -> bool {
+            self.0.clear();
+            true
+        }
+    };
     (@face inserts) => {
         fn insert_keys(
             &mut self,

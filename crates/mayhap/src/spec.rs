@@ -72,6 +72,7 @@ pub(crate) struct Request {
 
 /// How a blocked filter or a cuckoo filter is laid out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Layout {
     /// The fewer bits: blocks of a cache line, or semi-sorted buckets. The default of blocked filters.
     #[default]
@@ -97,6 +98,7 @@ impl Layout {
 
 /// How a spectral filter counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CountingRule {
     /// Every counter of a key is raised. Keys can be removed, filters merge, and as many estimates are wrong as
     /// there are false positives.
@@ -173,7 +175,7 @@ impl Spec {
     }
 
     /// Asks for a number of bits that has many divisors, so that the filter can be folded later. The bits
-    /// that would be granted are rounded up by at most 1%, or to whole words: [`math::foldable_bits`].
+    /// that would be granted are rounded up by at most 1%, or to whole words: [`foldable_bits`](crate::math::foldable_bits).
     /// Means nothing to a family that does not fold.
     ///
     /// ```
@@ -547,6 +549,7 @@ impl From<OutOfMemory> for SpecError {
 
 /// What a family would build, without building it.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Plan {
     /// The number of keys it is made for.
     pub capacity: u64,

@@ -12,8 +12,31 @@ use crate::error::{FoldError, Full, Mismatch, SpecError};
 use crate::family::AnyFilter;
 use crate::hash::{Digest, Hashing};
 
+/// Implemented in this library only, and so are the traits that require it: a method that is added to them breaks no program.
+///
+/// ```compile_fail,E0277
+/// struct Mine;
+///
+/// impl mayhap::Filter for Mine {
+///     fn hashing(&self) -> mayhap::Hashing {
+///         mayhap::Hashing::default()
+///     }
+///     fn contains_digest(&self, _: mayhap::Digest) -> bool {
+///         true
+///     }
+/// }
+/// ```
+pub(crate) mod sealed {
+    #[expect(unnameable_types, reason = "public traits require it")]
+    pub trait Sealed {}
+}
+
+use sealed::Sealed;
+
 /// What every filter does. `false` is certain; `true` means *perhaps*.
-pub trait Filter {
+///
+/// Only filters of this library implement it, and the traits that build on it.
+pub trait Filter: Sealed {
     /// Scheme and seed: two filters agree only if these do.
     fn hashing(&self) -> Hashing;
 
@@ -354,7 +377,9 @@ pub trait Fold: Filter {
 }
 
 /// A filter under construction that many threads insert into at once.
-pub trait SharedInsert: Send + Sync {
+///
+/// Only filters of this library implement it.
+pub trait SharedInsert: Sealed + Send + Sync {
     /// Scheme and seed.
     fn hashing(&self) -> Hashing;
 

@@ -6,13 +6,11 @@ use std::num::NonZeroU16;
 use std::sync::{Mutex, PoisonError};
 
 use cap::Cap;
-use mayhap::family::Make;
 use mayhap::internals::mapped_bytes;
-use mayhap::registry::FAMILIES;
-use mayhap::wire::{Header, Summing};
+use mayhap::wire::Header;
 use mayhap::{
-    AnyFilter, Combine, Cuckoo, Digest, Expanding, Family, Fuse, Hashing, Ribbon, Spec, Table, Universe,
-    combine, encode, open,
+    AnyFilter, Combine, Cuckoo, Digest, Expanding, FAMILIES, Family, Fuse, Hashing, Make, Ribbon, Spec,
+    Summing, Table, Universe, combine, encode, open,
 };
 
 /// Everything that is allocated goes through this, and is counted.
@@ -50,6 +48,11 @@ impl Excesses {
         let most = payload + payload / 50 + (8 << 10);
         if held > most {
             self.0.push(format!("{}, {what}: {held} bytes for a payload of {payload}", filter.family().name));
+        }
+        // What it says of itself is right within as much.
+        let said = filter.size_in_bytes() as usize;
+        if held.abs_diff(said) > payload / 50 + (8 << 10) {
+            self.0.push(format!("{}, {what}: {held} bytes, and it says {said}", filter.family().name));
         }
     }
 }

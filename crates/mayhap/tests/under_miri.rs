@@ -7,13 +7,10 @@ mod paths;
 
 use std::num::NonZeroU16;
 
-use mayhap::family::Make;
 use mayhap::internals::{Paths, with_paths};
-use mayhap::registry::FAMILIES;
-use mayhap::wire::Summing;
 use mayhap::{
-    AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Digest, Family, Fuse, Hashing, Layout, Ribbon,
-    SharedInsert, Spec, encode, open,
+    AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Digest, FAMILIES, Family, Fuse, Hashing, Layout,
+    Make, Ribbon, SharedInsert, Spec, Summing, encode, open,
 };
 
 const KEYS: u64 = 100;

@@ -6,8 +6,7 @@
 
 use std::error::Error;
 
-use mayhap::filters::roaring::RoaringSet;
-use mayhap::{AnyFilter, Bloom, Filter, Insert, Insertion, Spec};
+use mayhap::{AnyFilter, Bloom, Filter, Insert, Insertion, RoaringSet, Spec};
 use mayhap_eval::Random;
 use mayhap_examples::{agrees, keys_or};
 

@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Result;
-use mayhap::family::Capabilities;
 use mayhap::interop::{Reading, pybloom_live};
-use mayhap::registry::FAMILIES;
-use mayhap::{AnyFilter, Error, Hashing, KeyRules, Secret, except};
+use mayhap::key_rules::KeyRules;
+use mayhap::{AnyFilter, Capabilities, Error, FAMILIES, Hashing, Secret, except};
 use mayhap_store::{Check, Spool};
 
 use crate::YES;

@@ -3,9 +3,8 @@
 use std::io::Write;
 
 use anyhow::Result;
-use mayhap::advise::{Advice, Beyond, Choice, First, Needs, Reason};
-use mayhap::family::Make;
-use mayhap::{CountingRule, Hashing, Layout, advise, math};
+use mayhap::advise::{Advice, Beyond, Choice, First, Needs, Reason, advise};
+use mayhap::{CountingRule, Hashing, Layout, Make, math};
 use serde_json::{Value, json};
 
 use crate::{YES, numbers, report};
@@ -128,7 +127,7 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> Result<u8> {
     let advice = advise(&args.needs())?;
-    let Advice { choice, why, runners_up, warnings } = &advice;
+    let Advice { choice, why, runners_up, warnings, .. } = &advice;
     if args.json {
         let others: Vec<Value> = runners_up
             .iter()
@@ -187,10 +186,10 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
 }
 
 fn as_json(args: &Args, choice: &Choice) -> Value {
-    let Choice { family, spec, plan, bytes, beyond, can, guarantee } = choice;
+    let Choice { family, spec, plan, bytes, beyond, can, guarantee, .. } = choice;
     let at_half_more = match beyond {
         Beyond::Rate(fpr) => Some(*fpr),
-        Beyond::Full | Beyond::Fixed => None,
+        _ => None,
     };
     let overhead = (plan.fpr > 0.0).then(|| math::overhead(plan.bits as f64, plan.capacity as f64, plan.fpr));
     json!({

@@ -6,16 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, anyhow};
-use mayhap::bits::OutOfMemory;
-use mayhap::family::Guarantee;
-use mayhap::family::{Make, MakeOfTwo};
 use mayhap::interop::{Format, HashRule, Making, go};
-use mayhap::registry::FAMILIES;
-use mayhap::spec::{DEFAULT_FPR, STARTING_CAPACITY};
-use mayhap::wire::Summing;
+use mayhap::sizes::{DEFAULT_FPR, STARTING_CAPACITY};
 use mayhap::{
-    AnyFilter, CountingRule, Digest, Family, Full, Hashing, Insertion, Layout, Limit, Report, Spec,
-    SpecError, family,
+    AnyFilter, CountingRule, Digest, FAMILIES, Family, Full, Guarantee, Hashing, Insertion, Layout, Limit,
+    Make, MakeOfTwo, OutOfMemory, Report, Spec, SpecError, Summing, family,
 };
 use mayhap_store::Spool;
 use serde_json::{Value, json};
@@ -267,17 +262,17 @@ impl Args {
     fn choice(&self) -> Choice {
         match self.family {
             Some(family) => Choice::Family(family),
-            None if self.fastest => Choice::Family(&mayhap::filters::blocked::FAMILY),
-            None if self.counts => Choice::Family(&mayhap::filters::spectral::FAMILY),
-            None if !self.label.is_empty() => Choice::Family(&mayhap::filters::spatial::FAMILY),
-            None if self.static_ => Choice::Family(&mayhap::filters::fuse::FAMILY),
-            None if self.smallest => Choice::Family(&mayhap::filters::ribbon::FAMILY),
-            None if self.universe.is_some() => Choice::Family(&mayhap::filters::universe::FAMILY),
-            None if self.grow => Choice::Family(&mayhap::filters::expanding::FAMILY),
-            None if self.removable => Choice::Family(&mayhap::filters::cuckoo::FAMILY),
+            None if self.fastest => Choice::Family(mayhap::Blocked::FAMILY),
+            None if self.counts => Choice::Family(mayhap::Spectral::FAMILY),
+            None if !self.label.is_empty() => Choice::Family(mayhap::Spatial::FAMILY),
+            None if self.static_ => Choice::Family(mayhap::Fuse::FAMILY),
+            None if self.smallest => Choice::Family(mayhap::Ribbon::FAMILY),
+            None if self.universe.is_some() => Choice::Family(mayhap::Universe::FAMILY),
+            None if self.grow => Choice::Family(mayhap::Expanding::FAMILY),
+            None if self.removable => Choice::Family(mayhap::Cuckoo::FAMILY),
             None if self.exact && self.keys.kind() == Kind::U64 => Choice::Integers,
-            None if self.exact => Choice::Family(&mayhap::filters::exact::FAMILY),
-            None => Choice::Family(&mayhap::filters::bloom::FAMILY),
+            None if self.exact => Choice::Family(mayhap::Exact::FAMILY),
+            None => Choice::Family(mayhap::Bloom::FAMILY),
         }
     }
 
@@ -509,7 +504,7 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
     let family = match args.choice() {
         Choice::Family(family) => family,
         // Nothing else can be requested of a set of integers that compresses them.
-        Choice::Integers => &mayhap::filters::bitmap::FAMILY,
+        Choice::Integers => mayhap::BitmapSet::FAMILY,
     };
     need_universe(args, family)?;
     let spec = args.spec(1_000_000);
@@ -569,7 +564,7 @@ fn build(args: &Args, secret: &ForBuild, common: &Common) -> Result<u8> {
         }
         Choice::Family(family) => {
             let hashing = args.hashing;
-            let starts_small = family == &mayhap::filters::expanding::FAMILY && args.bits.is_none();
+            let starts_small = family == mayhap::Expanding::FAMILY && args.bits.is_none();
             if let Some(capacity) = args.capacity.or(starts_small.then_some(STARTING_CAPACITY)) {
                 in_one_pass(&args.spec(capacity), family, &inputs, &selector, common)?
             } else if inputs.can_be_counted()? {
@@ -646,17 +641,17 @@ pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
 }
 
 fn is_of_integers(family: &Family) -> bool {
-    family.can.exact && family.name != mayhap::filters::exact::FAMILY.name
+    family.can.exact && family.name != mayhap::Exact::FAMILY.name
 }
 
 /// Whether a family is made for keys that come often, so that its size follows from the different ones.
 fn is_for_repeats(family: &Family) -> bool {
-    family == &mayhap::filters::spectral::FAMILY
+    family == mayhap::Spectral::FAMILY
 }
 
 /// Whether a family refuses a key that is in too often.
 fn takes_few_copies(family: &Family) -> bool {
-    family == &mayhap::filters::cuckoo::FAMILY
+    family == mayhap::Cuckoo::FAMILY
 }
 
 /// About how many different keys there are in plain files.
@@ -692,7 +687,7 @@ fn need_labels(args: &Args, family: &Family) -> Result<()> {
                 1 => "one is".to_string(),
                 sets => format!("{sets} are"),
             },
-            mayhap::filters::spatial::FAMILY.name,
+            mayhap::Spatial::FAMILY.name,
         ));
     }
     if args.label.is_empty() && !family.can.inserts && family.can.labels {
@@ -987,9 +982,9 @@ fn integers(
     family: Option<&'static Family>,
     common: &Common,
 ) -> Result<Box<dyn AnyFilter>> {
-    use mayhap::filters::{bitmap, roaring};
+    use mayhap::{BitmapSet, RoaringSet};
     let keys = spool.len();
-    let mut roaring = empty(&args.spec(keys.max(1)), &roaring::FAMILY)?;
+    let mut roaring = empty(&args.spec(keys.max(1)), RoaringSet::FAMILY)?;
     let mut largest = 0;
     spool.drain(|digests| {
         largest = digests.iter().map(|digest| digest.a).fold(largest, u64::max);
@@ -998,8 +993,8 @@ fn integers(
     let universe = args.capacity.unwrap_or(largest.saturating_add(1));
     let distinct = roaring.report().estimated_len.unwrap_or(0.0) as u64;
     let family =
-        family.unwrap_or(if universe / DENSE <= distinct { &bitmap::FAMILY } else { &roaring::FAMILY });
-    if family == &roaring::FAMILY {
+        family.unwrap_or(if universe / DENSE <= distinct { BitmapSet::FAMILY } else { RoaringSet::FAMILY });
+    if family == RoaringSet::FAMILY {
         return Ok(roaring);
     }
     // Who says how many integers there can be will add some.
@@ -1016,9 +1011,9 @@ fn integers(
     }
     let mut dense = empty(&Spec::new().with_capacity(universe.max(1)), family)?;
     let roaring: &dyn std::any::Any = &*roaring;
-    let set = roaring.downcast_ref::<roaring::RoaringSet>().expect("made above");
+    let set = roaring.downcast_ref::<RoaringSet>().expect("made above");
     let insert = dense.as_insert().expect("a bitmap takes inserts");
-    for integer in set.treemap() {
+    for integer in set.iter() {
         insert.insert_digest(Digest { a: integer, b: 0 })?;
     }
     Ok(dense)

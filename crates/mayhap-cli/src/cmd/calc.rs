@@ -4,10 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, ensure};
-use mayhap::error::Knob;
-use mayhap::filters::bitmap;
-use mayhap::registry::FAMILIES;
-use mayhap::{Family, Layout, Plan, Spec, math};
+use mayhap::{BitmapSet, FAMILIES, Family, Knob, Layout, Plan, Spec, math};
 use mayhap_eval::{Axis, BITMAP_BITS_PER_KEY, Chart, Scale, Series};
 use serde_json::json;
 
@@ -97,7 +94,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
     if args.capacity.is_none() && args.bits.is_none() && args.size.is_none() {
         spec = spec.with_capacity(sized.capacity);
     }
-    let is_bitmap = |family: &Family| *family == bitmap::FAMILY;
+    let is_bitmap = |family: &Family| family == BitmapSet::FAMILY;
     let chosen = |family: &&Family| match args.family.is_empty() {
         // Its bits are those of all integers up to the largest one, which only --integers tells.
         true => args.integers.is_some() || !is_bitmap(family),

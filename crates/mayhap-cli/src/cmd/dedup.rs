@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, anyhow, bail};
+use mayhap::key_rules::KeyRules;
 use mayhap::{
-    AnyFilter, Bloom, Digest, Exact, Family, Hashing, KeyRules, Spec, SpecError, Table, Windowed,
-    with_key_rules,
+    AnyFilter, Bloom, Digest, Exact, Family, Hashing, Spec, SpecError, Table, Windowed, with_key_rules,
 };
 use mayhap_store::{Access, Held, hold, open};
 use serde_json::json;
@@ -40,8 +40,7 @@ const AT_ONCE: u64 = 1 << 26;
 const FULL: f64 = 10.0;
 
 /// The families of states that dedup makes. A file of one of them is a state, also without the mark, as before there was one.
-static STATES: [&Family; 3] =
-    [&mayhap::filters::table::FAMILY, &mayhap::filters::exact::FAMILY, &mayhap::filters::windowed::FAMILY];
+static STATES: [&Family; 3] = [Table::FAMILY, Exact::FAMILY, Windowed::FAMILY];
 
 /// An odd number: multiplied by it, a trace of records depends on each of them and on their order.
 const TRACE: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -413,7 +412,7 @@ fn with_state(
         let (held, filter) = args.secret.open(state, |secret| hold(state, secret, &*first, wait))?;
         // One that dedup made and never put into, because a run was killed, may become anything.
         let is_fresh = held.is_new()
-            || (filter.family() == &mayhap::filters::table::FAMILY
+            || (filter.family() == Table::FAMILY
                 && filter.report().inserted == Some(0)
                 && filter.key_rules().is_some_and(|rules| rules.is_state));
         (Some(held), (!is_fresh).then_some(filter))

@@ -7,9 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use mayhap::family::Make;
-use mayhap::registry::FAMILIES;
-use mayhap::{Family, Hashing, Layout, Spec, math};
+use mayhap::{FAMILIES, Family, Hashing, Layout, Make, Spec, math};
 use mayhap_eval::{
     Absent, Baseline, Candidate, Data, Drawn, HASH_FUNCTIONS, HASHED_KEYS, Impossible, NoChart, PAPERS,
     Paper, Runs, SplitMix64, TIMED_BYTES, Task, Texts, baselines,
@@ -368,7 +366,7 @@ fn working_bytes(candidate: &Candidate, keys: u64, fpr: f64) -> u64 {
     let filter = plan.map_or(0, |plan| plan.bits / 2);
     let per_key = match candidate.family.make {
         // An integer far from all others has a container of its own, and perhaps a node of a tree.
-        _ if candidate.family == &mayhap::filters::roaring::FAMILY => 300,
+        _ if candidate.family == mayhap::RoaringSet::FAMILY => 300,
         Make::Empty(_) => 0,
         Make::Within(_) => 256,
         _ => 96,

@@ -6,9 +6,9 @@ use std::io::Write;
 
 use anyhow::{Context, Result, bail, ensure};
 use mayhap::bits::BEHIND;
-use mayhap::filters::bitmap::BitmapSet;
 use mayhap::{
-    Bloom, Counting, Cuckoo, Hashing, Label, Layout, Removal, Remove, Shifting, Spatial, Spec, positions,
+    BitmapSet, Bloom, Counting, Cuckoo, Hashing, Label, Layout, Removal, Remove, Shifting, Spatial, Spec,
+    positions,
 };
 use serde_json::{Map, Value, json};
 

@@ -3,8 +3,7 @@
 use std::io::Write;
 
 use anyhow::Result;
-use mayhap::Family;
-use mayhap::registry::FAMILIES;
+use mayhap::{FAMILIES, Family};
 use serde_json::json;
 
 use crate::cmd::build::family_name;

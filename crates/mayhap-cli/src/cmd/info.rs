@@ -4,11 +4,13 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use mayhap::family::{AreaReport, AreasReport, CounterReport, Details, LayerReport};
-use mayhap::key_rules::{Cut, JsonKeys};
+use mayhap::key_rules::{Cut, JsonKeys, KeyRules};
 use mayhap::math::AreaRates;
-use mayhap::wire::{Header, Summing};
-use mayhap::{AnyFilter, Associate, CountingRule, Doublings, KeyRules, Layout};
+use mayhap::wire::Header;
+use mayhap::{
+    AnyFilter, AreaReport, AreasReport, Associate, CounterReport, CountingRule, Details, Doublings,
+    LayerReport, Layout, Summing,
+};
 use mayhap_store::{Access, Check, Checked, open_checked, open_sealed};
 use serde_json::{Value, json};
 
@@ -242,7 +244,7 @@ pub(crate) fn run(args: &Args) -> Result<u8> {
         pairs.push(("fill", report::percent(report.fill)));
     }
     pairs.extend(others.map(|others| ("known others", report::grouped(others))));
-    pairs.extend(doublings.map(|Doublings { made, planned }| {
+    pairs.extend(doublings.map(|Doublings { made, planned, .. }| {
         ("doublings", format!("{made}; the rate is kept through {planned}"))
     }));
     if exceptions > 0 {

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use mayhap::wire::Summing;
-use mayhap::{AnyFilter, Combine, combine, share_exceptions};
+use mayhap::{AnyFilter, Combine, Summing, combine, share_exceptions};
 use serde_json::json;
 
 use crate::args::{Common, OpenArgs};

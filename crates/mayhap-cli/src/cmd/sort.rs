@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
-use mayhap::bits::Bitmap;
+use mayhap::Bitmap;
 use roaring::RoaringTreemap;
 
 use crate::args::{Common, KeyArgs};

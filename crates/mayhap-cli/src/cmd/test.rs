@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use mayhap::family::Guarantee;
-use mayhap::{AnyFilter, Digest};
+use mayhap::{AnyFilter, Digest, Guarantee};
 use mayhap_eval::{Proportion, Random};
 use mayhap_store::Check;
 use serde_json::json;

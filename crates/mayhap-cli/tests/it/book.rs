@@ -5,9 +5,7 @@ use std::process::Command;
 
 use crate::documents;
 use crate::runner::{COMMANDS, Folder};
-use mayhap::family::Capabilities;
-use mayhap::registry::FAMILIES as REGISTRY;
-use mayhap::{Layout, Spec};
+use mayhap::{Capabilities, FAMILIES as REGISTRY, Layout, Spec};
 
 /// The document with all families and the rules of `advise`.
 const FAMILIES: &str = "docs/families.md";

@@ -104,7 +104,7 @@ fn integers_are_asked_for_as_integers() {
     folder.mayhap("check f").input("2\n3\n").run().ends(0).prints("2\n");
     // Without the section it cannot, but its family does.
     let bare = mayhap::with_key_rules(mayhap::open(folder.read("f").into(), None).unwrap(), None);
-    folder.write("f", mayhap::encode(&*bare, mayhap::wire::Summing::Payload).to_vec());
+    folder.write("f", mayhap::encode(&*bare, mayhap::Summing::Payload).to_vec());
     folder
         .mayhap("check f")
         .input("2\n")

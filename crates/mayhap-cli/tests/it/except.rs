@@ -1,8 +1,7 @@
 //! `mayhap build --except` and `add --except`: keys that are answered no, exactly.
 
 use crate::runner::{Folder, lines};
-use mayhap::family::Make;
-use mayhap::registry::FAMILIES;
+use mayhap::{FAMILIES, Make};
 
 /// The options that build a family from the keys in `keys`; its keys may have to be integers or to have labels.
 fn options(family: &str) -> &'static str {

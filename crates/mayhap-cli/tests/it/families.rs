@@ -1,7 +1,7 @@
 //! `mayhap families`: the list of what there is.
 
 use crate::runner::Folder;
-use mayhap::registry::FAMILIES;
+use mayhap::FAMILIES;
 
 #[test]
 fn every_family_is_listed_with_what_it_can_and_costs() {

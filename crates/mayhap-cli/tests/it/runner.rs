@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use mayhap::Family;
-use mayhap::registry::FAMILIES;
+use mayhap::{FAMILIES, Family};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -131,7 +131,7 @@ fn kinds_have_the_bytes_that_are_documented() {
         // In another file, made in Rust, which says nothing of its keys.
         let mut made = mayhap::Exact::default();
         made.insert(bytes).unwrap();
-        folder.write("g", mayhap::encode(&made, mayhap::wire::Summing::Payload).to_vec());
+        folder.write("g", mayhap::encode(&made, mayhap::Summing::Payload).to_vec());
         folder.mayhap(&format!("check g --as {kind}")).input(text).run().ends(0).prints(text);
     }
 }

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mayhap::filters::bitmap::BitmapSet;
-use mayhap::filters::roaring::RoaringSet;
-use mayhap::{Combine, Error, Spec, SpecError, combine, math};
+use mayhap::{AnyFilter, BitmapSet, Combine, Error, RoaringSet, Spec, SpecError, combine, math};
 
 use crate::{Finding, Random};
 
@@ -34,7 +32,7 @@ pub(super) fn bmp_1(seed: u64) -> Result<Vec<Finding>, Error> {
     for integer in different {
         sparse.insert(integer)?;
     }
-    let bytes = sparse.treemap().serialized_size() as f64;
+    let bytes = sparse.report().bits as f64 / 8.0;
     Ok(vec![
         Finding::exactly(
             NAME,

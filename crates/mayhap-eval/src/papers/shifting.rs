@@ -2,8 +2,7 @@
 
 use core::f64::consts::LN_2;
 
-use mayhap::filters::shifting_association::Part;
-use mayhap::{AnyFilter, Error, Shifting, ShiftingAssociation, ShiftingMultiplicity, Spec, math};
+use mayhap::{AnyFilter, Error, Part, Shifting, ShiftingAssociation, ShiftingMultiplicity, Spec, math};
 
 use super::{RHO, absent, admitted, denied, insert, key, keys, none_denied};
 use crate::{Finding, Proportion};

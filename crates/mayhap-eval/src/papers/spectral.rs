@@ -64,7 +64,7 @@ fn false_positives(gamma: f64) -> f64 {
 fn empty(cells: u64, rule: CountingRule) -> Result<Spectral, Error> {
     let bits = match rule {
         RecurringMinimum => 4 * cells + 4 * cells.div_ceil(2) + cells,
-        MinimumSelection | MinimalIncrease => 4 * cells,
+        _ => 4 * cells,
     };
     let spec = Spec::new().with_bits(bits).with_probes(PROBES).with_counting_rule(rule);
     Ok(Spectral::from_spec(&spec)?)
@@ -126,7 +126,7 @@ impl Setting {
         let share = |keys: u64| keys as f64 / tally.keys as f64;
         let tolerance = match rule.rule {
             MinimumSelection => 0.08,
-            MinimalIncrease | RecurringMinimum => 0.15,
+            _ => 0.15,
         };
         let wrong = about("wrong counts", rule.wrong, tolerance, share(tally.wrong));
         let error = tally.errors / self.runs as f64;
@@ -138,7 +138,6 @@ impl Setting {
             about("root mean square error", rule.error, 0.15, error)
         };
         let most_low = match rule.rule {
-            MinimumSelection | MinimalIncrease => Some(0.0),
             // Keys that are marked by chance: at most this share of the keys, and 4 deviations of the count. They become more
             // fast with the load.
             RecurringMinimum => {
@@ -146,6 +145,7 @@ impl Setting {
                 let rate = if self.gamma <= 0.7 { 7e-5 } else { 2e-3 };
                 counted.agreeing_rates(rate, 0.0, 4.0).map(|(_, most)| most)
             }
+            _ => Some(0.0),
         };
         let low = most_low.map(|most| {
             Finding::between(self.name, format!("counts too low, {name}"), 0.0, 0.0..=most, share(tally.low))

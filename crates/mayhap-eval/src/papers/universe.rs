@@ -1,7 +1,6 @@
 //! Sets within a known universe: no wrong answer about any key of it.
 
-use mayhap::filters::universe::Overlap;
-use mayhap::{BuildError, Error, Layout, Spec, Universe};
+use mayhap::{BuildError, Error, Layout, Overlap, Spec, Universe};
 
 use super::{admitted, denied, keys, none_denied};
 use crate::Finding;

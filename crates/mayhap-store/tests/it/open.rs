@@ -3,8 +3,8 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use mayhap::wire::{PAGE, Summing};
-use mayhap::{AnyFilter, Bloom, DecodeError, Exact, Hashing, Spec, encode};
+use mayhap::wire::PAGE;
+use mayhap::{AnyFilter, Bloom, DecodeError, Exact, Hashing, Spec, Summing, encode};
 use mayhap_store::{Access, Check, Checked, StoreError, open, open_checked, open_sealed, write};
 
 const BOTH: [Access; 2] = [Access::Map, Access::Read];
@@ -37,7 +37,7 @@ fn filters() -> Vec<Filled> {
         (Box::new(exact()), (0..100).map(key).collect()),
     ];
     for name in ["bitmap", "roaring"] {
-        let mayhap::family::Make::Empty(make) = mayhap::family(name).unwrap().make else { continue };
+        let mayhap::Make::Empty(make) = mayhap::family(name).unwrap().make else { continue };
         let mut filter = make(&Spec::new().with_capacity(1000)).unwrap();
         let keys: Vec<Vec<u8>> = (0..1000u64).step_by(7).map(|i| i.to_le_bytes().to_vec()).collect();
         let keys_as_slices: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();

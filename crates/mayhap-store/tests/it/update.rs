@@ -6,10 +6,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mayhap::key_rules::Spelling;
-use mayhap::wire::{KEY_RULES, METADATA, PAGE, Summing, mark_writing};
+use mayhap::key_rules::{KeyRules, Spelling};
+use mayhap::wire::{KEY_RULES, METADATA, PAGE, mark_writing};
 use mayhap::{
-    AnyFilter, Bloom, Combine, Error, Exact, Hashing, KeyRules, Spec, combine, encode_with, except,
+    AnyFilter, Bloom, Combine, Error, Exact, Hashing, Spec, Summing, combine, encode_with, except,
     with_key_rules,
 };
 use mayhap_store::{

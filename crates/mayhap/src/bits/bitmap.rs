@@ -26,7 +26,7 @@
 //! binary search over rank's, which takes no further memory.
 //!
 //! ```
-//! use mayhap::bits::Bitmap;
+//! use mayhap::Bitmap;
 //!
 //! let mut bitmap = Bitmap::zeroed(8).unwrap();
 //! for number in [4, 7, 2, 5, 3, 5] {
@@ -357,17 +357,17 @@ impl Bitmap {
     /// quarter of the bitmap's memory; the bitmap cannot be written as long as the answer lives.
     ///
     /// ```
-    /// # use mayhap::bits::Bitmap;
+    /// # use mayhap::Bitmap;
     /// let mut bitmap = Bitmap::zeroed(1000)?;
     /// bitmap.set_range(100..200).unwrap();
     /// let ranked = bitmap.ranked()?;
     /// assert_eq!(ranked.rank(150), 50);
     /// assert_eq!(ranked.select(50), Some(150));
-    /// # Ok::<(), mayhap::bits::OutOfMemory>(())
+    /// # Ok::<(), mayhap::OutOfMemory>(())
     /// ```
     ///
     /// ```compile_fail,E0502
-    /// # use mayhap::bits::Bitmap;
+    /// # use mayhap::Bitmap;
     /// let mut bitmap = Bitmap::zeroed(1000).unwrap();
     /// let ranked = bitmap.ranked().unwrap();
     /// bitmap.set(3).unwrap(); // refused by the compiler: `ranked` would be stale

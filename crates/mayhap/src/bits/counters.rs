@@ -9,6 +9,7 @@ use crate::raw::simd;
 
 /// How wide counters are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Width {
     /// So many bits, 1 to 63. A counter that reaches the top stays there for ever: nobody knows any more how
     /// often it was raised, so that lowering it could lose a key.

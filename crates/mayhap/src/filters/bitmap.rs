@@ -1,33 +1,4 @@
 //! Bitmap: exact membership of integers below a bound, one bit each.
-//!
-//! **Answers** "is this integer in the set?"
-//! **Promise** no wrong answer.
-//! **Not for** integers far apart (below about one in 64: take `roaring`); keys that are not integers.
-//!
-//! ```text
-//!   integer 11 ─▶ bit 11        bits  0 0 0 0 0 0 0 0 0 0 0 1 0 …
-//! ```
-//!
-//! | operation | cache lines | can fail                       |
-//! |-----------|-------------|--------------------------------|
-//! | contains  | 1           | no                             |
-//! | insert    | 1           | `Full` at and above the bound  |
-//! | remove    | 1           | no                             |
-//!
-//! **Paper** Bentley, *Programming Pearls*, column 1: sorting with a bitmap.
-//!
-//! The bits themselves, with ranges, rank and select, are [`Bitmap`].
-//!
-//! ```
-//! use mayhap::Spec;
-//! use mayhap::filters::bitmap::BitmapSet;
-//!
-//! let mut set = BitmapSet::from_spec(&Spec::new().with_capacity(100))?;
-//! set.insert(42u64)?;
-//! assert!(set.contains(42u64) && !set.contains(43u64));
-//! assert!(set.insert(100u64).is_err());
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 
@@ -44,7 +15,7 @@ use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `bitmap`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 3,
     name: "bitmap",
     summary: "no errors: one bit for each possible integer",
@@ -68,8 +39,36 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
 filter! {
     /// An exact set of integers below a bound.
     ///
+    /// **Answers** "is this integer in the set?"
+    /// **Promise** no wrong answer.
+    /// **Not for** integers far apart (below about one in 64: take `roaring`); keys that are not integers.
+    ///
+    /// ```text
+    ///   integer 11 ─▶ bit 11        bits  0 0 0 0 0 0 0 0 0 0 0 1 0 …
+    /// ```
+    ///
+    /// | operation | cache lines | can fail                       |
+    /// |-----------|-------------|--------------------------------|
+    /// | contains  | 1           | no                             |
+    /// | insert    | 1           | `Full` at and above the bound  |
+    /// | remove    | 1           | no                             |
+    ///
+    /// **Paper** Bentley, *Programming Pearls*, column 1: sorting with a bitmap.
+    ///
+    /// The bits themselves, with ranges, rank and select, are [`Bitmap`].
+    ///
     /// No answer is wrong: what is said of keys that are perhaps in holds for keys that are in. Keys that are no integers are
     /// not in.
+    ///
+    /// ```
+    /// use mayhap::{BitmapSet, Spec};
+    ///
+    /// let mut set = BitmapSet::from_spec(&Spec::new().with_capacity(100))?;
+    /// set.insert(42u64)?;
+    /// assert!(set.contains(42u64) && !set.contains(43u64));
+    /// assert!(set.insert(100u64).is_err());
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     BitmapSet(Integers) = FAMILY {
         /// It takes the integers below the capacity.
         specified,

@@ -1,40 +1,4 @@
 //! Blocked Bloom filter: one cache line per key.
-//!
-//! **Answers** "was this key inserted?"
-//! **Promise** a key that is in is never denied; an absent key is admitted with the asked rate at capacity.
-//! **Not for** the last percent of space: at 1% it takes 5% more bits than `bloom`, at 0.1% 9%, at 1e-5 25%.
-//!
-//! ```text
-//!   key ─▶ first half of the digest ─▶ block 2, one bit in each lane
-//!          block 0            block 1            block 2            block 3
-//!          [0010|0100|…]      [0000|1000|…]      [0100|0001|…]      [1000|0010|…]
-//!                                                  ▲     ▲   all set: perhaps
-//! ```
-//!
-//! | operation | cache lines | can fail |
-//! |-----------|-------------|----------|
-//! | contains  | 1           | no       |
-//! | insert    | 1           | no       |
-//! | merge     | all, in order | mismatch |
-//!
-//! Two layouts: `compact` has blocks of a cache line (512 bits) with 4 to 20 bits per key, by the rate; `fastest`
-//! has blocks of half a line (256 bits) with 8, which is less work in cache and more bits.
-//!
-//! **Paper** Putze, Sanders, Singler, *Cache-, Hash- and Space-Efficient Bloom Filters*, 2007; the split block of
-//! Apache Impala.
-//! **We differ** in that the size comes from the exact rate of unevenly loaded blocks, so that the asked rate is met.
-//!
-//! ```
-//! use mayhap::Blocked;
-//!
-//! let mut seen = Blocked::new(1_000_000, 0.01)?;
-//! seen.insert_all(&[1u64, 2, 3]);
-//! assert!(seen.contains(2u64));
-//! let mut hits = Vec::new();
-//! seen.contains_each(&[3u64, 1], &mut hits);
-//! assert_eq!(hits, [true, true]);
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -50,6 +14,8 @@ use crate::bits::Parts;
 use crate::bits::{AtomicWords, Words};
 use crate::error::{DecodeError, Knob, Mismatch, Parameter, SpecError, must_agree};
 use crate::family::{AnyFilter, Cost, Details, Family, Make, Profile, Space};
+#[cfg(feature = "std")]
+use crate::hash::Here;
 use crate::hash::{Digest, Hashing, Key};
 use crate::intersection::Intersection;
 use crate::math::{self, BlockShape};
@@ -64,7 +30,7 @@ use crate::traits::{Insertion, SharedInsert};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `blocked`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 5,
     name: "blocked",
     summary: "the fastest: one cache line per key",
@@ -221,8 +187,44 @@ fn words_of(size: &BlockedSize) -> u64 {
 filter! {
     /// A blocked Bloom filter.
     ///
+    /// **Answers** "was this key inserted?"
+    /// **Promise** a key that is in is never denied; an absent key is admitted with the asked rate at capacity.
+    /// **Not for** the last percent of space: at 1% it takes 5% more bits than `bloom`, at 0.1% 9%, at 1e-5 25%.
+    ///
+    /// ```text
+    ///   key ─▶ first half of the digest ─▶ block 2, one bit in each lane
+    ///          block 0            block 1            block 2            block 3
+    ///          [0010|0100|…]      [0000|1000|…]      [0100|0001|…]      [1000|0010|…]
+    ///                                                  ▲     ▲   all set: perhaps
+    /// ```
+    ///
+    /// | operation | cache lines | can fail |
+    /// |-----------|-------------|----------|
+    /// | contains  | 1           | no       |
+    /// | insert    | 1           | no       |
+    /// | merge     | all, in order | mismatch |
+    ///
+    /// Two layouts: `compact` has blocks of a cache line (512 bits) with 4 to 20 bits per key, by the rate; `fastest`
+    /// has blocks of half a line (256 bits) with 8, which is less work in cache and more bits.
+    ///
+    /// **Paper** Putze, Sanders, Singler, *Cache-, Hash- and Space-Efficient Bloom Filters*, 2007; the split block of
+    /// Apache Impala.
+    /// **We differ** in that the size comes from the exact rate of unevenly loaded blocks, so that the asked rate is met.
+    ///
     /// Of an intersection the number of distinct keys is that of the common keys which was estimated when it was made; not a
     /// number if that is unknown, or if the intersection was changed afterwards.
+    ///
+    /// ```
+    /// use mayhap::Blocked;
+    ///
+    /// let mut seen = Blocked::new(1_000_000, 0.01)?;
+    /// seen.insert_all(&[1u64, 2, 3]);
+    /// assert!(seen.contains(2u64));
+    /// let mut hits = Vec::new();
+    /// seen.contains_each(&[3u64, 1], &mut hits);
+    /// assert_eq!(hits, [true, true]);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     Blocked(Blocks) = FAMILY {
         /// In the compact layout.
         new,
@@ -484,7 +486,7 @@ impl Blocked {
         let parts = PartedBlocked::of(core::mem::replace(self, without_words));
         let hashed = in_parallel(paths, keys, threads, Vec::new, |halves, keys| {
             halves.resize(keys.len(), 0);
-            K::halves(keys, &hashing, halves);
+            K::halves(keys, &hashing, halves, Here);
             parts.insert(halves);
         });
         *self = parts.joined();
@@ -493,12 +495,6 @@ impl Blocked {
             Some((_, Err(panic))) => std::panic::resume_unwind(panic),
             Some((_, Ok(()))) => {}
         }
-    }
-
-    /// The number of bits.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.size.plan().bits
     }
 
     /// Bits per key.
@@ -619,6 +615,9 @@ impl PartedBlocked {
 }
 
 #[cfg(feature = "std")]
+impl crate::traits::sealed::Sealed for PartedBlocked {}
+
+#[cfg(feature = "std")]
 impl SharedInsert for PartedBlocked {
     fn hashing(&self) -> Hashing {
         self.filter.hashing()
@@ -715,6 +714,8 @@ impl AtomicBlocked {
         Blocked(Shell { kernel, hashing: self.hashing, inserted })
     }
 }
+
+impl crate::traits::sealed::Sealed for AtomicBlocked {}
 
 impl SharedInsert for AtomicBlocked {
     fn hashing(&self) -> Hashing {

@@ -1,35 +1,4 @@
 //! Bloom filter: approximate membership in 1.44 times the least possible space.
-//!
-//! **Answers** "was this key inserted?"
-//! **Promise** a key that is in is never denied, also when the filter is over-full; an absent key is
-//! admitted with the asked rate at capacity.
-//! **Not for** keys that must be removed again; sets whose size is unknown by orders of magnitude.
-//!
-//! ```text
-//!   key ─▶ digest ─▶ probes positions       bits  0 1 0 0 1 0 0 0 1 0 0 1 0
-//!                    1, 4, 11                       ▲     ▲             ▲      all set: perhaps
-//! ```
-//!
-//! | operation | cache lines                  | can fail |
-//! |-----------|------------------------------|----------|
-//! | contains  | `probes`; 3 or so for a miss  | no       |
-//! | insert    | `probes`                     | no       |
-//! | merge     | all, in order                | mismatch |
-//! | fold      | all, in order                | no divisor keeps the rate |
-//!
-//! **Paper** Bloom, *Space/Time Trade-offs in Hash Coding with Allowable Errors*, CACM 1970.
-//! **We differ** in that one 128-bit hash gives all positions (see [`positions`]) and that the number
-//! of bits is the exact one, not a power of two.
-//!
-//! ```
-//! use mayhap::Bloom;
-//!
-//! let mut seen = Bloom::new(1_000_000, 0.01)?;
-//! seen.insert("https://example.org/");
-//! assert!(seen.contains("https://example.org/"));
-//! assert_eq!(seen.probes(), 7);
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -46,6 +15,8 @@ use crate::bits::{
 };
 use crate::error::{DecodeError, FoldError, Knob, Mismatch, Parameter, SpecError, must_agree};
 use crate::family::{AnyFilter, Cost, Family, Make, Profile, Space};
+#[cfg(feature = "std")]
+use crate::hash::Here;
 use crate::hash::{Digest, Hashing, Key};
 use crate::intersection::Intersection;
 use crate::math::{self, MAX_PROBES, ProbesRule, first_false};
@@ -65,7 +36,7 @@ use crate::traits::{Fold, Insertion, SharedInsert};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `bloom`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 1,
     name: "bloom",
     summary: "the classic: smallest that inserts and merges",
@@ -202,9 +173,40 @@ const GATHER_FROM_BYTES: usize = 32 << 20;
 filter! {
     /// A classic Bloom filter.
     ///
+    /// **Answers** "was this key inserted?"
+    /// **Promise** a key that is in is never denied, also when the filter is over-full; an absent key is
+    /// admitted with the asked rate at capacity.
+    /// **Not for** keys that must be removed again; sets whose size is unknown by orders of magnitude.
+    ///
+    /// ```text
+    ///   key ─▶ digest ─▶ probes positions       bits  0 1 0 0 1 0 0 0 1 0 0 1 0
+    ///                    1, 4, 11                       ▲     ▲             ▲      all set: perhaps
+    /// ```
+    ///
+    /// | operation | cache lines                  | can fail |
+    /// |-----------|------------------------------|----------|
+    /// | contains  | `probes`; 3 or so for a miss  | no       |
+    /// | insert    | `probes`                     | no       |
+    /// | merge     | all, in order                | mismatch |
+    /// | fold      | all, in order                | no divisor keeps the rate |
+    ///
+    /// **Paper** Bloom, *Space/Time Trade-offs in Hash Coding with Allowable Errors*, CACM 1970.
+    /// **We differ** in that one 128-bit hash gives all positions (see [`positions`]) and that the number
+    /// of bits is the exact one, not a power of two.
+    ///
     /// The number of distinct keys is estimated too high after a merge of different sizes, where one key has set several
     /// neighbours. Of an intersection it is the number of common keys that was estimated when it was made; not a number if
     /// that is unknown, or if the intersection was changed afterwards.
+    ///
+    /// ```
+    /// use mayhap::Bloom;
+    ///
+    /// let mut seen = Bloom::new(1_000_000, 0.01)?;
+    /// seen.insert("https://example.org/");
+    /// assert!(seen.contains("https://example.org/"));
+    /// assert_eq!(seen.probes(), 7);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     Bloom(Bits) = FAMILY {
         new,
         specified,
@@ -720,12 +722,6 @@ impl Bloom {
         Ok(positions.iter().all(|position| words[index(position / 64)] >> (position % 64) & 1 == 1))
     }
 
-    /// The number of bits.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.size.bits
-    }
-
     /// Positions per key.
     #[must_use]
     pub fn probes(&self) -> u32 {
@@ -1030,6 +1026,8 @@ impl From<Bloom> for AtomicBloom {
     }
 }
 
+impl crate::traits::sealed::Sealed for AtomicBloom {}
+
 impl SharedInsert for AtomicBloom {
     fn hashing(&self) -> Hashing {
         self.hashing
@@ -1055,7 +1053,7 @@ fn fill<K: Key + Sync>(
     let hashing = shared.hashing();
     let work = |digests: &mut Vec<Digest>, keys: &[K]| {
         digests.resize(keys.len(), Digest::default());
-        K::digests(keys, &hashing, digests);
+        K::digests(keys, &hashing, digests, Here);
         shared.insert_batch(digests);
     };
     in_parallel(paths, keys, threads, Vec::new, work).map(|(_, panic)| panic)
@@ -1178,6 +1176,9 @@ impl PrivateBlooms {
 }
 
 #[cfg(feature = "std")]
+impl crate::traits::sealed::Sealed for PrivateBlooms {}
+
+#[cfg(feature = "std")]
 impl SharedInsert for PrivateBlooms {
     fn hashing(&self) -> Hashing {
         self.hashing
@@ -1241,6 +1242,9 @@ impl ScatteredBloom {
         self.filter.0.kernel.paths
     }
 }
+
+#[cfg(feature = "std")]
+impl crate::traits::sealed::Sealed for ScatteredBloom {}
 
 #[cfg(feature = "std")]
 impl SharedInsert for ScatteredBloom {

@@ -1,52 +1,4 @@
 //! Counting Bloom filter: a Bloom filter whose keys can leave again.
-//!
-//! **Answers** "was this key inserted and not removed since?"
-//! **Promise** a key that is in is never denied, as long as only keys are removed that are in; an absent key is
-//! admitted with the asked rate at capacity.
-//! **Not for** keys that are inserted over and over (a counter that reaches its top stays there: see
-//! [`Spectral`](crate::Spectral)); the last factor of four in space.
-//!
-//! ```text
-//!   key ─▶ digest ─▶ different positions     counters  0 2 0 0 1 0 0 0 1 0 0 3 0
-//!                    1, 4, 11                            ▲     ▲             ▲      none is 0: perhaps
-//!                                            remove      1     0             2
-//! ```
-//!
-//! | operation | cache lines                  | can fail |
-//! |-----------|------------------------------|----------|
-//! | contains  | `probes`; 2 for most misses  | no       |
-//! | insert    | `probes`                     | no       |
-//! | remove    | `probes`                     | no       |
-//! | count     | `probes`                     | no       |
-//! | merge     | all, in order                | mismatch |
-//!
-//! A counter that is at its top is never lowered, because nobody knows how often it was raised: its keys cannot
-//! leave, the rate rises a little, and no key is lost. [`saturated`](Counting::saturated) tells how many there are.
-//! With 4 bits and different keys there are none: for a million keys at 1% the chance that there is one is 3.3e-8
-//! ([`math::counters_at_least`]).
-//!
-//! Removing a key that is not in is refused where a counter of 0 proves its absence, and then changes nothing. With
-//! the chance of a false positive there is no such counter; then counters of other keys are lowered, and one of
-//! those may be denied later. Remove only what is in.
-//!
-//! The count of a key is its lowest counter: at least as often as it is in, up to the
-//! [ceiling](crate::Count::ceiling) of 15 with 4 bits.
-//!
-//! **Paper** Fan, Cao, Almeida, Broder, *Summary Cache: A Scalable Wide-Area Web Cache Sharing Protocol*, 2000.
-//! **We differ** in that the different positions of a key are taken, so that two probes that meet do not raise a
-//! counter twice.
-//!
-//! ```
-//! use mayhap::Counting;
-//!
-//! let mut cached = Counting::new(1_000_000, 0.01)?;
-//! cached.insert("https://example.org/");
-//! let summary = cached.to_bloom()?; // a quarter of the size, to be sent to others
-//! assert!(summary.contains("https://example.org/"));
-//! assert!(cached.remove("https://example.org/").is_removed());
-//! assert!(!cached.contains("https://example.org/")); // certain: nothing else is in
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -68,7 +20,7 @@ use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `counting`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 6,
     name: "counting",
     summary: "keys can be removed: a counter for each bit",
@@ -144,6 +96,54 @@ const PREFETCH_FROM_BYTES: usize = 256 * 1024;
 
 filter! {
     /// A counting Bloom filter.
+    ///
+    /// **Answers** "was this key inserted and not removed since?"
+    /// **Promise** a key that is in is never denied, as long as only keys are removed that are in; an absent key is
+    /// admitted with the asked rate at capacity.
+    /// **Not for** keys that are inserted over and over (a counter that reaches its top stays there: see
+    /// [`Spectral`](crate::Spectral)); the last factor of four in space.
+    ///
+    /// ```text
+    ///   key ─▶ digest ─▶ different positions     counters  0 2 0 0 1 0 0 0 1 0 0 3 0
+    ///                    1, 4, 11                            ▲     ▲             ▲      none is 0: perhaps
+    ///                                            remove      1     0             2
+    /// ```
+    ///
+    /// | operation | cache lines                  | can fail |
+    /// |-----------|------------------------------|----------|
+    /// | contains  | `probes`; 2 for most misses  | no       |
+    /// | insert    | `probes`                     | no       |
+    /// | remove    | `probes`                     | no       |
+    /// | count     | `probes`                     | no       |
+    /// | merge     | all, in order                | mismatch |
+    ///
+    /// A counter that is at its top is never lowered, because nobody knows how often it was raised: its keys cannot
+    /// leave, the rate rises a little, and no key is lost. [`saturated`](Counting::saturated) tells how many there are.
+    /// With 4 bits and different keys there are none: for a million keys at 1% the chance that there is one is 3.3e-8
+    /// ([`math::counters_at_least`]).
+    ///
+    /// Removing a key that is not in is refused where a counter of 0 proves its absence, and then changes nothing. With
+    /// the chance of a false positive there is no such counter; then counters of other keys are lowered, and one of
+    /// those may be denied later. Remove only what is in.
+    ///
+    /// The count of a key is its lowest counter: at least as often as it is in, up to the
+    /// [ceiling](crate::Count::ceiling) of 15 with 4 bits.
+    ///
+    /// **Paper** Fan, Cao, Almeida, Broder, *Summary Cache: A Scalable Wide-Area Web Cache Sharing Protocol*, 2000.
+    /// **We differ** in that the different positions of a key are taken, so that two probes that meet do not raise a
+    /// counter twice.
+    ///
+    /// ```
+    /// use mayhap::Counting;
+    ///
+    /// let mut cached = Counting::new(1_000_000, 0.01)?;
+    /// cached.insert("https://example.org/");
+    /// let summary = cached.to_bloom()?; // a quarter of the size, to be sent to others
+    /// assert!(summary.contains("https://example.org/"));
+    /// assert!(cached.remove("https://example.org/").is_removed());
+    /// assert!(!cached.contains("https://example.org/")); // certain: nothing else is in
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     Counting(Cells) = FAMILY {
         new,
         /// Bits are those of all counters together.

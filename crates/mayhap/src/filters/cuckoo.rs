@@ -1,53 +1,4 @@
 //! Cuckoo filter: approximate membership with removal.
-//!
-//! **Answers** "was this key inserted and not removed since?"
-//! **Promise** a key that is in is never denied, as long as only keys that are in are removed; an absent key is admitted
-//! with the asked rate at capacity.
-//! **Not for** inputs that may remove keys they never inserted; keys inserted more than 8 times; growth.
-//!
-//! ```text
-//!   key ─▶ first half of the digest ─▶ bucket i, fingerprint 5a
-//!                                      bucket j = mix(5a) - i mod buckets       and so i = mix(5a) - j
-//!
-//!          bucket i  [ 5a | 17 | 00 | 00 ]        bucket j  [ c3 | 08 | 44 | 91 ]          00 = empty
-//! ```
-//!
-//! | operation | cache lines          | can fail                              |
-//! |-----------|----------------------|---------------------------------------|
-//! | contains  | 2                    | no                                    |
-//! | insert    | 2, more when full    | `Full`; then nothing has changed      |
-//! | remove    | 2                    | no                                    |
-//! | merge     | all                  | mismatch or `Full`; nothing changed   |
-//!
-//! A fingerprint is in one of two buckets of four slots, and each bucket follows from the other and the fingerprint: so it
-//! can be moved without its key. If both buckets are full, the shortest way to a free slot is looked for breadth-first,
-//! and only when it is found are fingerprints moved along it. There is no slot for a victim, and no fingerprint is ever dropped.
-//!
-//! In the layout `compact` buckets are semi-sorted: a bit less per slot, and more work per key.
-//!
-//! **Removing a key that is not in** is refused (`false`) if its fingerprint is in neither bucket. Otherwise, with about
-//! the false-positive rate, it takes the fingerprint of another key, which is then denied. That is the caller's to avoid.
-//!
-//! **A key that is inserted again** takes another slot, up to 8 of them, and must be removed as often. The ninth is
-//! [`Limit::Copies`]; many keys that are in several times can leave no room for another one sooner, which is
-//! [`Limit::Repeats`].
-//!
-//! **Paper** Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom*, CoNEXT 2014.
-//! **We differ** in the second bucket, a difference instead of an exclusive or, so that any even number of buckets
-//! will do and no power of two is needed; in the search, so that a refused insert changes nothing.
-//!
-//! ```
-//! use mayhap::Cuckoo;
-//!
-//! let mut online = Cuckoo::new(1_000_000, 0.001)?;
-//! online.insert("alice")?;
-//! online.insert_all(&["bob", "carol"])?;
-//! assert!(online.contains("bob"));
-//! assert!(online.remove("bob").is_removed());
-//! assert!(online.contains("alice") && online.contains("carol"));
-//! assert_eq!(online.slots().used, 2);
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -74,7 +25,7 @@ use crate::wire::{Fields, Frame, Writer};
 pub const LOOKED_AT_BUCKETS: u64 = 1 << 11;
 
 /// The family `cuckoo`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 9,
     name: "cuckoo",
     summary: "keys can be removed: 10.5 bits per key at 1%",
@@ -171,7 +122,7 @@ impl Spec {
         asked.solved(
             |n, p| for_keys(n).find(|size| size.fpr <= p),
             |n, bits, p| {
-                let widest = for_keys(n).filter(|size| size.bits() <= bits).last();
+                let widest = for_keys(n).rfind(|size| size.bits() <= bits);
                 widest.filter(|size| p.is_none_or(|p| size.fpr <= p))
             },
             |bits, p| for_bits(bits).find(|size| size.fpr <= p),
@@ -274,8 +225,57 @@ impl Packing {
 filter! {
     /// A cuckoo filter.
     ///
+    /// **Answers** "was this key inserted and not removed since?"
+    /// **Promise** a key that is in is never denied, as long as only keys that are in are removed; an absent key is admitted
+    /// with the asked rate at capacity.
+    /// **Not for** inputs that may remove keys they never inserted; keys inserted more than 8 times; growth.
+    ///
+    /// ```text
+    ///   key ─▶ first half of the digest ─▶ bucket i, fingerprint 5a
+    ///                                      bucket j = mix(5a) - i mod buckets       and so i = mix(5a) - j
+    ///
+    ///          bucket i  [ 5a | 17 | 00 | 00 ]        bucket j  [ c3 | 08 | 44 | 91 ]          00 = empty
+    /// ```
+    ///
+    /// | operation | cache lines          | can fail                              |
+    /// |-----------|----------------------|---------------------------------------|
+    /// | contains  | 2                    | no                                    |
+    /// | insert    | 2, more when full    | `Full`; then nothing has changed      |
+    /// | remove    | 2                    | no                                    |
+    /// | merge     | all                  | mismatch or `Full`; nothing changed   |
+    ///
+    /// A fingerprint is in one of two buckets of four slots, and each bucket follows from the other and the fingerprint: so it
+    /// can be moved without its key. If both buckets are full, the shortest way to a free slot is looked for breadth-first,
+    /// and only when it is found are fingerprints moved along it. There is no slot for a victim, and no fingerprint is ever dropped.
+    ///
+    /// In the layout `compact` buckets are semi-sorted: a bit less per slot, and more work per key.
+    ///
+    /// **Removing a key that is not in** is refused (`false`) if its fingerprint is in neither bucket. Otherwise, with about
+    /// the false-positive rate, it takes the fingerprint of another key, which is then denied. That is the caller's to avoid.
+    ///
+    /// **A key that is inserted again** takes another slot, up to 8 of them, and must be removed as often. The ninth is
+    /// [`Limit::Copies`]; many keys that are in several times can leave no room for another one sooner, which is
+    /// [`Limit::Repeats`].
+    ///
+    /// **Paper** Fan, Andersen, Kaminsky, Mitzenmacher, *Cuckoo Filter: Practically Better Than Bloom*, CoNEXT 2014.
+    /// **We differ** in the second bucket, a difference instead of an exclusive or, so that any even number of buckets
+    /// will do and no power of two is needed; in the search, so that a refused insert changes nothing.
+    ///
     /// Two filters are equal if they have the same size, layout, hashing and slots. The same keys inserted in another order
     /// may lie in other slots.
+    ///
+    /// ```
+    /// use mayhap::Cuckoo;
+    ///
+    /// let mut online = Cuckoo::new(1_000_000, 0.001)?;
+    /// online.insert("alice")?;
+    /// online.insert_all(&["bob", "carol"])?;
+    /// assert!(online.contains("bob"));
+    /// assert!(online.remove("bob").is_removed());
+    /// assert!(online.contains("alice") && online.contains("carol"));
+    /// assert_eq!(online.slots().used, 2);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     Cuckoo(Fingerprints) = FAMILY {
         new,
         specified,
@@ -440,6 +440,10 @@ impl Kernel for Fingerprints {
 
     fn plan(&self) -> Plan {
         self.size.plan()
+    }
+
+    fn held_bytes(&self) -> u64 {
+        (self.words.len() * 8 + self.steps.capacity() * 8) as u64
     }
 
     fn fill(&self) -> f64 {
@@ -719,19 +723,6 @@ impl Cuckoo {
         self.clear();
         self.0.hashing = hashing;
         self
-    }
-
-    /// Bits of all buckets together.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.size.bits()
-    }
-
-    /// Bytes of memory, everything included.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> u64 {
-        let Fingerprints { words, steps, .. } = &self.0.kernel;
-        (size_of::<Self>() + words.len() * 8 + steps.capacity() * 8) as u64
     }
 
     /// Bits per fingerprint.

@@ -1,56 +1,4 @@
 //! d-left counting Bloom filter: keys can be removed, in less than half the space of `counting`.
-//!
-//! **Answers** "was this key inserted and not removed since?"
-//! **Promise** a key that is in is never denied, as long as only keys are removed that are in; an absent key is
-//! admitted with the asked rate at capacity, or less.
-//! **Not for** more keys than it was made for, by a fifth or so: then it says [`Full`]; keys that are inserted over and
-//! over (a counter that reaches its top, 3 with 2 bits, stays there).
-//!
-//! ```text
-//!   key ─▶ digest ─▶ fingerprint ─▶ a bucket and a remainder in each of four subtables
-//!
-//!   subtable 0        1                2               3
-//!   bucket 17: 5a     bucket 4: 91     bucket 88: 2f   bucket 40: c6       the fingerprint has one cell at most
-//!   [ 3d 77 08 .. ]   [ 91×1 20 .. ]   [ b1 .. .. ]    [ 64 0c e8 .. ]     91 is in bucket 4: perhaps in, once
-//! ```
-//!
-//! | operation | buckets, of one or two cache lines | can fail               |
-//! |-----------|------------------------------------|------------------------|
-//! | contains  | 4                                  | no                     |
-//! | insert    | 4                                  | `Full`                 |
-//! | remove    | 4                                  | no                     |
-//! | count     | 4                                  | no                     |
-//! | merge     | all of the one, 4 for each         | mismatch, `Full` in it |
-//!
-//! A key that is not in goes to the least loaded of its four buckets, the leftmost of those that are equal. That keeps
-//! the loads so even that buckets of 8 cells can be filled to 6 on average: the share of buckets that would need a
-//! ninth cell is 1.7e-27 ([`math::DLEFT_KEYS`]). With more keys than it was made for, an
-//! insert fails with `Full` sooner or later, and changes nothing.
-//!
-//! Why remove is right: a cell stores a remainder only, and several keys meet in a bucket. If each subtable had a bucket
-//! and remainder of its own hash, two keys could agree in one subtable and not in another, and one of them could be
-//! removed by the other's cell. Here each subtable has a bijection of one fingerprint, so that two keys agree in all
-//! subtables or in none. Keys that agree share one cell and its counter.
-//!
-//! Removing a key that is not in is refused if its fingerprint is not in, and then changes nothing. With the chance of a
-//! false positive it is in: then the key that has it may be denied later. Remove only what is in.
-//!
-//! **Paper** Bonomi, Mitzenmacher, Panigrahy, Singh, Varghese, *An Improved Construction for Counting Bloom Filters*,
-//! ESA 2006.
-//! **We differ** in the bijections: theirs need a power of two of buckets. A Feistel network whose halves are the bucket,
-//! modulo any number, and the remainder (Black, Rogaway, *Ciphers with Arbitrary Finite Domains*, 2002, as "generalized
-//! Feistel") takes any number of buckets, in two rounds.
-//!
-//! ```
-//! use mayhap::Dleft;
-//!
-//! let mut connected = Dleft::new(1_000_000, 0.01)?; // 2.3 MB, where Counting takes 4.8
-//! connected.insert("192.0.2.7")?;
-//! assert!(connected.contains("192.0.2.7"));
-//! assert!(connected.remove("192.0.2.7").is_removed());
-//! assert!(!connected.contains("192.0.2.7")); // certain: nothing else is in
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -73,7 +21,7 @@ use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `dleft`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 8,
     name: "dleft",
     summary: "keys can be removed: half the size of counting",
@@ -352,7 +300,59 @@ struct Change {
 filter! {
     /// A d-left counting Bloom filter.
     ///
+    /// **Answers** "was this key inserted and not removed since?"
+    /// **Promise** a key that is in is never denied, as long as only keys are removed that are in; an absent key is
+    /// admitted with the asked rate at capacity, or less.
+    /// **Not for** more keys than it was made for, by a fifth or so: then it says [`Full`]; keys that are inserted over and
+    /// over (a counter that reaches its top, 3 with 2 bits, stays there).
+    ///
+    /// ```text
+    ///   key ─▶ digest ─▶ fingerprint ─▶ a bucket and a remainder in each of four subtables
+    ///
+    ///   subtable 0        1                2               3
+    ///   bucket 17: 5a     bucket 4: 91     bucket 88: 2f   bucket 40: c6       the fingerprint has one cell at most
+    ///   [ 3d 77 08 .. ]   [ 91×1 20 .. ]   [ b1 .. .. ]    [ 64 0c e8 .. ]     91 is in bucket 4: perhaps in, once
+    /// ```
+    ///
+    /// | operation | buckets, of one or two cache lines | can fail               |
+    /// |-----------|------------------------------------|------------------------|
+    /// | contains  | 4                                  | no                     |
+    /// | insert    | 4                                  | `Full`                 |
+    /// | remove    | 4                                  | no                     |
+    /// | count     | 4                                  | no                     |
+    /// | merge     | all of the one, 4 for each         | mismatch, `Full` in it |
+    ///
+    /// A key that is not in goes to the least loaded of its four buckets, the leftmost of those that are equal. That keeps
+    /// the loads so even that buckets of 8 cells can be filled to 6 on average: the share of buckets that would need a
+    /// ninth cell is 1.7e-27 ([`math::DLEFT_KEYS`]). With more keys than it was made for, an
+    /// insert fails with `Full` sooner or later, and changes nothing.
+    ///
+    /// Why remove is right: a cell stores a remainder only, and several keys meet in a bucket. If each subtable had a bucket
+    /// and remainder of its own hash, two keys could agree in one subtable and not in another, and one of them could be
+    /// removed by the other's cell. Here each subtable has a bijection of one fingerprint, so that two keys agree in all
+    /// subtables or in none. Keys that agree share one cell and its counter.
+    ///
+    /// Removing a key that is not in is refused if its fingerprint is not in, and then changes nothing. With the chance of a
+    /// false positive it is in: then the key that has it may be denied later. Remove only what is in.
+    ///
+    /// **Paper** Bonomi, Mitzenmacher, Panigrahy, Singh, Varghese, *An Improved Construction for Counting Bloom Filters*,
+    /// ESA 2006.
+    /// **We differ** in the bijections: theirs need a power of two of buckets. A Feistel network whose halves are the bucket,
+    /// modulo any number, and the remainder (Black, Rogaway, *Ciphers with Arbitrary Finite Domains*, 2002, as "generalized
+    /// Feistel") takes any number of buckets, in two rounds.
+    ///
     /// Two filters are equal if all of their cells are. The same keys inserted in another order may lie in other cells.
+    ///
+    /// ```
+    /// use mayhap::Dleft;
+    ///
+    /// let mut connected = Dleft::new(1_000_000, 0.01)?; // 2.3 MB, where Counting takes 4.8
+    /// connected.insert("192.0.2.7")?;
+    /// assert!(connected.contains("192.0.2.7"));
+    /// assert!(connected.remove("192.0.2.7").is_removed());
+    /// assert!(!connected.contains("192.0.2.7")); // certain: nothing else is in
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     Dleft(Cells) = FAMILY {
         /// Its counters have 2 bits.
         new,

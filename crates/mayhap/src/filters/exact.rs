@@ -1,35 +1,4 @@
 //! Exact set of digests: no errors, for the price of 128 bits per key.
-//!
-//! **Answers** "was this key inserted and not removed since?"
-//! **Promise** no wrong answer as long as no two keys share a digest; among n keys the chance that an
-//! absent key is admitted is n / 2^128.
-//! **Not for** sets that do not fit; that is what the filters are for.
-//!
-//! ```text
-//!   key ─▶ digest ─▶ place ≈ digest / 2^128 · n      sorted  [ 03… | 1f… | 77… | 9c… | e0… ]
-//!                                                    added   { 55… }      removed  { 1f… }
-//! ```
-//!
-//! | operation | cache lines       | can fail |
-//! |-----------|-------------------|----------|
-//! | contains  | a few             | no       |
-//! | insert    | a few             | no       |
-//! | remove    | a few             | no       |
-//! | merge     | all, in order     | mismatch |
-//!
-//! The sorted digests may lie in a mapped file. Later changes are kept in two hash sets and merged in when the set is
-//! written.
-//!
-//! ```
-//! use mayhap::Exact;
-//!
-//! let mut set = Exact::default();
-//! set.insert("a")?;
-//! assert!(set.contains("a") && !set.contains("b"));
-//! assert!(set.remove("a").is_removed() && !set.remove("a").is_removed());
-//! assert_eq!(set.len(), 0);
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -40,6 +9,7 @@ use crate::bits::{Bytes, OutOfMemory, Words};
 use crate::error::{DecodeError, Full, Limit, Mismatch, SpecError};
 use crate::family::{Cost, Family, Guarantee, Make, Profile, Space};
 use crate::hash::{Digest, Hashing};
+use crate::math;
 use crate::narrow::index;
 use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
@@ -51,7 +21,7 @@ use crate::wire::{Fields, Frame, Writer};
 use hashbrown::HashSet;
 
 /// The family `exact`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 2,
     name: "exact",
     summary: "no errors: sorted 128-bit digests of all keys",
@@ -88,6 +58,7 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
 }
 
 /// Digests are hashes already: their own bits choose the place in a hash set.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DigestHasher(u64);
 
@@ -111,13 +82,44 @@ impl Hasher for DigestHasher {
 }
 
 /// A hash set of digests that does not hash them again.
-pub type DigestSet = HashSet<Digest, BuildHasherDefault<DigestHasher>>;
+type DigestSet = HashSet<Digest, BuildHasherDefault<DigestHasher>>;
 
 filter! {
     /// An exact set of keys, by their digests.
     ///
+    /// **Answers** "was this key inserted and not removed since?"
+    /// **Promise** no wrong answer as long as no two keys share a digest; among n keys the chance that an
+    /// absent key is admitted is n / 2^128.
+    /// **Not for** sets that do not fit; that is what the filters are for.
+    ///
+    /// ```text
+    ///   key ─▶ digest ─▶ place ≈ digest / 2^128 · n      sorted  [ 03… | 1f… | 77… | 9c… | e0… ]
+    ///                                                    added   { 55… }      removed  { 1f… }
+    /// ```
+    ///
+    /// | operation | cache lines       | can fail |
+    /// |-----------|-------------------|----------|
+    /// | contains  | a few             | no       |
+    /// | insert    | a few             | no       |
+    /// | remove    | a few             | no       |
+    /// | merge     | all, in order     | mismatch |
+    ///
+    /// The sorted digests may lie in a mapped file. Later changes are kept in two hash sets and merged in when the set is
+    /// written.
+    ///
     /// No answer is wrong, as long as no two keys share a digest: what is said of keys that are perhaps in holds for keys that
     /// are in.
+    ///
+    /// ```
+    /// use mayhap::Exact;
+    ///
+    /// let mut set = Exact::default();
+    /// set.insert("a")?;
+    /// assert!(set.contains("a") && !set.contains("b"));
+    /// assert!(set.remove("a").is_removed() && !set.remove("a").is_removed());
+    /// assert_eq!(set.len(), 0);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     Exact(Digests) = FAMILY {
         /// The capacity is noted and no limit.
         specified,
@@ -223,6 +225,10 @@ impl Kernel for Digests {
     fn contains(&self, digest: Digest) -> bool {
         (!self.added.is_empty() && self.added.contains(&digest))
             || (find(self.sorted.as_slice(), digest) && !self.removed.contains(&digest))
+    }
+
+    fn held_bytes(&self) -> u64 {
+        math::hash_set_bytes(self.len(), 16)
     }
 
     fn plan(&self) -> Plan {

@@ -1,60 +1,4 @@
 //! Expanding filter: grows with its keys, at the same rate and the same speed.
-//!
-//! **Answers** "was this key inserted and not removed since?", for an unknown number of keys.
-//! **Promise** a key that is in is never denied, as long as only keys that are in are removed; an absent key is admitted
-//! with at most the requested rate, through as many doublings as were planned, and a lookup costs the same after all of them.
-//! **Not for** sets whose size is known, which take half the memory in a `Bloom` or `Cuckoo`; counting.
-//!
-//! ```text
-//!   key ─▶ digest ─▶ 0101100111010…     quotient 01011, fingerprint 0011101
-//!                    quotient ─┘└─ fingerprint
-//!
-//!   slots by quotient, fingerprints of one quotient in a run:       … | 00111011 | 01101000 | …
-//!                                                                     age 0 ──┘     age 3 ──┘ (the lowest 1 says it)
-//!
-//!   doubled:          01011 0011101 ─▶ 010110 011101     the first bit of the fingerprint goes to the quotient
-//! ```
-//!
-//! | operation | cache lines      | can fail                                    |
-//! |-----------|------------------|---------------------------------------------|
-//! | contains  | 2, neighbours    | no                                          |
-//! | insert    | 2, neighbours    | no memory to double; then nothing changed   |
-//! | remove    | 2, neighbours    | no                                          |
-//! | doubling  | all, in order    | no memory; then nothing has changed         |
-//! | merge     | all, in order    | mismatch, no memory; then nothing changed   |
-//!
-//! When nine tenths of the slots are taken the filter doubles: its fingerprints are read in order and written in order into
-//! a table of twice the size, and each gives one bit to its quotient. No key is needed. Fingerprints of old keys are
-//! shorter by one bit for each doubling since they came, new ones have all bits again, so that the rate grows with the
-//! number of doublings and not with the number of keys. One that has no bits left matches every key of its quotient, and
-//! at the next doubling goes to both of the quotients that its own becomes.
-//!
-//! **A key that is inserted again** gets another copy, and must be removed as often. The eighth copy stays for good, and
-//! more are not kept: a key that comes a million times does no harm. [`insert_new`](Expanding::insert_new) keeps one copy
-//! only, for sets from which nothing is removed.
-//!
-//! **Removing** takes the copy with the most bits that matches. Of the copies of a fingerprint without bits it takes the
-//! one at the key's own quotient. The others stand for keys that do not exist, and stay: they are part of the rate.
-//!
-//! **Paper** Dayan, Bercea, Reviriego, Pagh, *InfiniFilter: Expanding Filters to Infinity and Beyond*, SIGMOD 2023, for
-//! fingerprints of different ages in one table; Dayan, Bercea, Pagh, *Aleph Filter: To Infinity in Constant Time*, VLDB
-//! 2024, for copies of those without bits.
-//! **We differ** in the quotient, which has the high bits of the digest, so that a doubling reads and writes in order; in
-//! removals, which need no list of what was removed; in the number of slots, any multiple of 64.
-//!
-//! ```
-//! use mayhap::Expanding;
-//!
-//! let mut seen = Expanding::with_fpr(0.001)?; // 1024 keys to begin with
-//! for key in 0..100_000u64 {
-//!     seen.insert(key)?;
-//! }
-//! assert!((0..100_000u64).all(|key| seen.contains(key)));
-//! assert!(seen.remove(5u64).is_removed());
-//! assert_eq!(seen.doublings().made, 7);
-//! assert!(seen.fpr() <= 0.001);
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -64,7 +8,7 @@ use crate::batch::{self, BATCH};
 use crate::bits::{Aim, BLOCK, Filler, Met, OVERHEAD, Runs, Spot, Words, is_first_part};
 use crate::error::{DecodeError, Full, Knob, Limit, Mismatch, Parameter, SpecError, must_agree};
 use crate::family::{Cost, Details, Doublings, Family, Guarantee, Make, Profile, Slots, Space};
-use crate::hash::{Digest, Hashing, Key};
+use crate::hash::{Digest, Hashing, Here, Key};
 use crate::math;
 use crate::narrow::{index, low_u8, low_u64, small};
 use crate::paths::Paths;
@@ -79,7 +23,7 @@ use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `expanding`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 11,
     name: "expanding",
     summary: "grows, and keys can be removed; lookups stay fast",
@@ -319,13 +263,13 @@ fn of_keys<K: Key>(hashing: Hashing) -> impl Fn(&Placing, &[K], &mut [Place]) + 
         if placing.is_wide {
             let mut digests = [Digest::default(); BATCH];
             let digests = &mut digests[..keys.len()];
-            K::digests(keys, &hashing, digests);
+            K::digests(keys, &hashing, digests, Here);
             of_digests(placing, digests, places);
             return;
         }
         let mut halves = [0; BATCH];
         let halves = &mut halves[..keys.len()];
-        K::halves(keys, &hashing, halves);
+        K::halves(keys, &hashing, halves, Here);
         places.iter_mut().zip(&*halves).for_each(|(place, &half)| *place = placing.half(half));
     }
 }
@@ -362,9 +306,65 @@ const fn admits<const SET: bool>(met: Met) -> bool {
 filter! {
     /// A filter that grows.
     ///
+    /// **Answers** "was this key inserted and not removed since?", for an unknown number of keys.
+    /// **Promise** a key that is in is never denied, as long as only keys that are in are removed; an absent key is admitted
+    /// with at most the requested rate, through as many doublings as were planned, and a lookup costs the same after all of them.
+    /// **Not for** sets whose size is known, which take half the memory in a `Bloom` or `Cuckoo`; counting.
+    ///
+    /// ```text
+    ///   key ─▶ digest ─▶ 0101100111010…     quotient 01011, fingerprint 0011101
+    ///                    quotient ─┘└─ fingerprint
+    ///
+    ///   slots by quotient, fingerprints of one quotient in a run:       … | 00111011 | 01101000 | …
+    ///                                                                     age 0 ──┘     age 3 ──┘ (the lowest 1 says it)
+    ///
+    ///   doubled:          01011 0011101 ─▶ 010110 011101     the first bit of the fingerprint goes to the quotient
+    /// ```
+    ///
+    /// | operation | cache lines      | can fail                                    |
+    /// |-----------|------------------|---------------------------------------------|
+    /// | contains  | 2, neighbours    | no                                          |
+    /// | insert    | 2, neighbours    | no memory to double; then nothing changed   |
+    /// | remove    | 2, neighbours    | no                                          |
+    /// | doubling  | all, in order    | no memory; then nothing has changed         |
+    /// | merge     | all, in order    | mismatch, no memory; then nothing changed   |
+    ///
+    /// When nine tenths of the slots are taken the filter doubles: its fingerprints are read in order and written in order into
+    /// a table of twice the size, and each gives one bit to its quotient. No key is needed. Fingerprints of old keys are
+    /// shorter by one bit for each doubling since they came, new ones have all bits again, so that the rate grows with the
+    /// number of doublings and not with the number of keys. One that has no bits left matches every key of its quotient, and
+    /// at the next doubling goes to both of the quotients that its own becomes.
+    ///
+    /// **A key that is inserted again** gets another copy, and must be removed as often. The eighth copy stays for good, and
+    /// more are not kept: a key that comes a million times does no harm. [`insert_new`](Expanding::insert_new) keeps one copy
+    /// only, for sets from which nothing is removed.
+    ///
+    /// **Removing** takes the copy with the most bits that matches. Of the copies of a fingerprint without bits it takes the
+    /// one at the key's own quotient. The others stand for keys that do not exist, and stay: they are part of the rate.
+    ///
+    /// **Paper** Dayan, Bercea, Reviriego, Pagh, *InfiniFilter: Expanding Filters to Infinity and Beyond*, SIGMOD 2023, for
+    /// fingerprints of different ages in one table; Dayan, Bercea, Pagh, *Aleph Filter: To Infinity in Constant Time*, VLDB
+    /// 2024, for copies of those without bits.
+    /// **We differ** in the quotient, which has the high bits of the digest, so that a doubling reads and writes in order; in
+    /// removals, which need no list of what was removed; in the number of slots, any multiple of 64.
+    ///
     /// Its capacity is the number of keys that it takes before it doubles. The rate at capacity is the highest that the
     /// false-positive rate becomes: when the filter is full after all planned doublings, or before the next doubling if there
     /// were more than planned. The number of distinct keys is that of the fingerprints, so a key counts as often as it is in.
+    ///
+    /// ```
+    /// use mayhap::Expanding;
+    ///
+    /// let mut seen = Expanding::with_fpr(0.001)?; // 1024 keys to begin with
+    /// for key in 0..100_000u64 {
+    ///     seen.insert(key)?;
+    /// }
+    /// assert!((0..100_000u64).all(|key| seen.contains(key)));
+    /// assert!(seen.remove(5u64).is_removed());
+    /// assert_eq!(seen.doublings().made, 7);
+    /// assert!(seen.fpr() <= 0.001);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     Expanding(Fingerprints) = FAMILY {
         /// It takes `capacity` keys before it doubles, and keeps its rate through 20 doublings.
         new,
@@ -685,6 +685,10 @@ impl Kernel for Fingerprints {
         Plan { capacity, fpr_asked: self.fpr_asked, fpr, bits, probes: None }
     }
 
+    fn held_bytes(&self) -> u64 {
+        (self.words.len() * 8) as u64
+    }
+
     fn fill(&self) -> f64 {
         self.used_slots().load()
     }
@@ -1000,18 +1004,6 @@ impl Expanding {
         end.map_err(|full| Full { inserted: outcomes.len() as u64, ..full })
     }
 
-    /// Bits of all slots together, with what lies beside them.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.bits()
-    }
-
-    /// Bytes of memory, everything included.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> u64 {
-        (size_of::<Self>() + self.0.kernel.words.len() * 8) as u64
-    }
-
     /// Bits of a new key's fingerprint.
     #[must_use]
     pub fn fingerprint_bits(&self) -> u32 {
@@ -1215,7 +1207,7 @@ impl<K: Key> Work for PutGathered<'_, K> {
                 match batches.next() {
                     Some(keys) => {
                         (at, len) = (0, keys.len());
-                        K::halves(keys, &hashing, &mut batch[..len]);
+                        K::halves(keys, &hashing, &mut batch[..len], Here);
                     }
                     None if emptied == ends.len() => return stored,
                     None => {

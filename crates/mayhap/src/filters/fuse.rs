@@ -1,39 +1,4 @@
 //! Binary fuse filter: a fixed set in few bits.
-//!
-//! **Answers** "is this key in the set?"
-//! **Promise** a key of the set is never denied; any other key is admitted with the rate 2^-bits, whatever the number of keys.
-//! **Not for** sets that change: there is no insert and no merge. Build a new filter.
-//!
-//! ```text
-//!   key ─▶ half a ─▶ shard ─▶ segment i        segment i+1      segment i+2
-//!                             [ .. 5a .. ]  xor [ .. 17 .. ] xor [ .. c3 .. ]  ==  fingerprint of the key?
-//! ```
-//!
-//! | operation | cache lines                | can fail                          |
-//! |-----------|----------------------------|-----------------------------------|
-//! | build     | a few passes over all keys | memory; the source; chosen keys   |
-//! | contains  | 3 (layout `compact`: 4)    | no                                |
-//!
-//! Each key has a place in each of three neighbouring segments (four in the layout `compact`, which is smaller and slower).
-//! Building finds an order of the keys in which each is the only one left at one of its places. This place then gets the value
-//! with which the exclusive or of all places of the key is its fingerprint. If there is no such order, another seed is tried.
-//! Many keys are split into shards by the highest bits of their digests, and each shard is built separately.
-//!
-//! Repeated keys do no harm. Two keys with the same half digest are one key.
-//!
-//! **Paper** Graf, Lemire, *Binary Fuse Filters: Fast and Smaller Than Xor Filters*, JEA 2022.
-//! **We differ** in the first place of a key, which is its half digest scaled and not a hash of it, so that keys in sorted order
-//! (sharding nearly sorts them) touch memory in order; in the order of peeling, by segments and first in, first out, so that
-//! several keys are handled together; in fingerprints of any length.
-//!
-//! ```
-//! use mayhap::Fuse;
-//!
-//! let bad = Fuse::build(&["a.example", "b.example", "b.example"], 0.004)?;
-//! assert!(bad.contains("b.example"));
-//! assert_eq!((bad.keys(), bad.fingerprint_bits()), (2, 8));
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -60,7 +25,7 @@ use crate::wire::{Fields, Frame, Writer};
 const LOOKED_AT: u64 = 1 << 18;
 
 /// The family `fuse`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 17,
     name: "fuse",
     summary: "fixed set, fast: 7.9 bits per key at 0.8%",
@@ -144,7 +109,7 @@ impl Spec {
         asked.solved(
             |n, p| sizes(n).find(|size| keeps(size, p)),
             |n, bits, p| {
-                let widest = sizes(n).filter(|size| size.bits() <= bits).last();
+                let widest = sizes(n).rfind(|size| size.bits() <= bits);
                 widest.filter(|size| p.is_none_or(|p| keeps(size, p)))
             },
             |_, _| None,
@@ -173,7 +138,42 @@ fn sized(keys: u64, ways: u32) -> Shard {
 filter! {
     /// A binary fuse filter.
     ///
+    /// **Answers** "is this key in the set?"
+    /// **Promise** a key of the set is never denied; any other key is admitted with the rate 2^-bits, whatever the number of keys.
+    /// **Not for** sets that change: there is no insert and no merge. Build a new filter.
+    ///
+    /// ```text
+    ///   key ─▶ half a ─▶ shard ─▶ segment i        segment i+1      segment i+2
+    ///                             [ .. 5a .. ]  xor [ .. 17 .. ] xor [ .. c3 .. ]  ==  fingerprint of the key?
+    /// ```
+    ///
+    /// | operation | cache lines                | can fail                          |
+    /// |-----------|----------------------------|-----------------------------------|
+    /// | build     | a few passes over all keys | memory; the source; chosen keys   |
+    /// | contains  | 3 (layout `compact`: 4)    | no                                |
+    ///
+    /// Each key has a place in each of three neighbouring segments (four in the layout `compact`, which is smaller and slower).
+    /// Building finds an order of the keys in which each is the only one left at one of its places. This place then gets the value
+    /// with which the exclusive or of all places of the key is its fingerprint. If there is no such order, another seed is tried.
+    /// Many keys are split into shards by the highest bits of their digests, and each shard is built separately.
+    ///
+    /// Repeated keys do no harm. Two keys with the same half digest are one key.
+    ///
+    /// **Paper** Graf, Lemire, *Binary Fuse Filters: Fast and Smaller Than Xor Filters*, JEA 2022.
+    /// **We differ** in the first place of a key, which is its half digest scaled and not a hash of it, so that keys in sorted order
+    /// (sharding nearly sorts them) touch memory in order; in the order of peeling, by segments and first in, first out, so that
+    /// several keys are handled together; in fingerprints of any length.
+    ///
     /// Two filters are equal if they have the same size, hashing, seeds and fingerprints.
+    ///
+    /// ```
+    /// use mayhap::Fuse;
+    ///
+    /// let bad = Fuse::build(&["a.example", "b.example", "b.example"], 0.004)?;
+    /// assert!(bad.contains("b.example"));
+    /// assert_eq!((bad.keys(), bad.fingerprint_bits()), (2, 8));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     Fuse(Fingerprints) = FAMILY {
         built,
     }
@@ -320,6 +320,10 @@ impl Kernel for Fingerprints {
         Plan { bits: self.bits(), ..self.size.plan() }
     }
 
+    fn held_bytes(&self) -> u64 {
+        (self.words.len() * 8 + self.shards.capacity() * size_of::<Shard>()) as u64
+    }
+
     fn fill(&self) -> f64 {
         self.keys as f64 / self.slots() as f64
     }
@@ -455,19 +459,6 @@ impl Built for Fingerprints {
 }
 
 impl Fuse {
-    /// Bits of all fingerprints together.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.bits()
-    }
-
-    /// Bytes of memory, everything included.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> u64 {
-        let kernel = &self.0.kernel;
-        (size_of::<Self>() + kernel.words.len() * 8 + kernel.shards.capacity() * size_of::<Shard>()) as u64
-    }
-
     /// Bits of a fingerprint. The false-positive rate is 2 to minus this.
     #[must_use]
     pub fn fingerprint_bits(&self) -> u32 {

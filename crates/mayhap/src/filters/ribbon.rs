@@ -1,41 +1,4 @@
 //! Bumped ribbon filter: a fixed set in few more bits than the lower bound.
-//!
-//! **Answers** "is this key in the set?"
-//! **Promise** a key of the set is never denied; any other key is admitted with the requested rate, whatever the rate and the
-//! number of keys.
-//! **Not for** sets that change: there is no insert and no merge. Build a new filter. Where lookup speed counts more than size,
-//! take [`Fuse`](crate::Fuse).
-//!
-//! ```text
-//!   key ─▶ half a ─▶ shard ─▶ layer, start, row 1011…     column 0  … 0 1 1 0 …   parity of the slots that the row picks: 1
-//!                                                         column 1  … 1 1 0 0 …                                          0
-//!                                                         …         all of them  ==  fingerprint of the key?
-//! ```
-//!
-//! | operation | cache lines                                 | can fail                          |
-//! |-----------|---------------------------------------------|-----------------------------------|
-//! | build     | sorted: a few passes over all keys          | memory; the source; chosen keys   |
-//! | contains  | two blocks of 64 slots, and a bucket's bits | no                                |
-//!
-//! How the values are stored and found is in `retrieval.rs`: the value of a key is its fingerprint. Rows have 64 bits in the
-//! layout `fastest` and 128 in `compact`, which is smaller by a fifth of a percent. For a rate that is not a power of two there
-//! are fingerprints of two lengths.
-//!
-//! Repeated keys do no harm. Two keys with the same half digest are one key.
-//!
-//! **Paper** Dillinger, Hübschle-Schneider, Sanders, Walzer, *Fast Succinct Retrieval and Approximate Membership Using
-//! Ribbon*, SEA 2022.
-//! **We differ** in the start of a key in the first layer, which is its half digest scaled and not a hash of it, so that sorting
-//! the halves sorts the starts; and in shards, by the highest bits of the halves, each of which is solved separately.
-//!
-//! ```
-//! use mayhap::Ribbon;
-//!
-//! let bad = Ribbon::build(&["a.example", "b.example", "b.example"], 0.003)?;
-//! assert!(bad.contains("b.example"));
-//! assert_eq!(bad.keys(), 2);
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -56,7 +19,7 @@ use crate::spec::{Layout, MAX_BITS, Plan, Size, Spec};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `ribbon`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 18,
     name: "ribbon",
     summary: "fixed set, smallest: close to the lower bound",
@@ -176,7 +139,44 @@ impl Spec {
 filter! {
     /// A bumped ribbon filter.
     ///
+    /// **Answers** "is this key in the set?"
+    /// **Promise** a key of the set is never denied; any other key is admitted with the requested rate, whatever the rate and the
+    /// number of keys.
+    /// **Not for** sets that change: there is no insert and no merge. Build a new filter. Where lookup speed counts more than size,
+    /// take [`Fuse`](crate::Fuse).
+    ///
+    /// ```text
+    ///   key ─▶ half a ─▶ shard ─▶ layer, start, row 1011…     column 0  … 0 1 1 0 …   parity of the slots that the row picks: 1
+    ///                                                         column 1  … 1 1 0 0 …                                          0
+    ///                                                         …         all of them  ==  fingerprint of the key?
+    /// ```
+    ///
+    /// | operation | cache lines                                 | can fail                          |
+    /// |-----------|---------------------------------------------|-----------------------------------|
+    /// | build     | sorted: a few passes over all keys          | memory; the source; chosen keys   |
+    /// | contains  | two blocks of 64 slots, and a bucket's bits | no                                |
+    ///
+    /// How the values are stored and found is in `retrieval.rs`: the value of a key is its fingerprint. Rows have 64 bits in the
+    /// layout `fastest` and 128 in `compact`, which is smaller by a fifth of a percent. For a rate that is not a power of two there
+    /// are fingerprints of two lengths.
+    ///
+    /// Repeated keys do no harm. Two keys with the same half digest are one key.
+    ///
+    /// **Paper** Dillinger, Hübschle-Schneider, Sanders, Walzer, *Fast Succinct Retrieval and Approximate Membership Using
+    /// Ribbon*, SEA 2022.
+    /// **We differ** in the start of a key in the first layer, which is its half digest scaled and not a hash of it, so that sorting
+    /// the halves sorts the starts; and in shards, by the highest bits of the halves, each of which is solved separately.
+    ///
     /// Two filters are equal if they have the same size, hashing, seeds and values.
+    ///
+    /// ```
+    /// use mayhap::Ribbon;
+    ///
+    /// let bad = Ribbon::build(&["a.example", "b.example", "b.example"], 0.003)?;
+    /// assert!(bad.contains("b.example"));
+    /// assert_eq!(bad.keys(), 2);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     Ribbon(Solution) = FAMILY {
         built,
     }
@@ -214,6 +214,10 @@ impl Kernel for Solution {
 
     fn plan(&self) -> Plan {
         Plan { bits: self.bits(), ..self.size.plan() }
+    }
+
+    fn held_bytes(&self) -> u64 {
+        (self.words.len() * 8 + self.retrieval.size_in_bytes()) as u64
     }
 
     fn fill(&self) -> f64 {
@@ -320,19 +324,6 @@ impl Built for Solution {
 }
 
 impl Ribbon {
-    /// Bits of all slots and buckets together.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.bits()
-    }
-
-    /// Bytes of memory, everything included.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> u64 {
-        let Solution { words, retrieval, .. } = &self.0.kernel;
-        (size_of::<Self>() + words.len() * 8 + retrieval.size_in_bytes()) as u64
-    }
-
     /// Bits of a fingerprint, on average: some keys can have one more than others.
     #[must_use]
     pub fn fingerprint_bits(&self) -> f64 {

@@ -1,21 +1,4 @@
 //! Roaring bitmap: exact membership of integers, small also when they are far apart.
-//!
-//! **Answers** "is this integer in the set?"
-//! **Promise** no wrong answer, for every 64-bit integer.
-//! **Not for** keys that are not integers; dense sets (a `bitmap` is smaller and faster there).
-//!
-//! ```text
-//!   integer ─▶ high 48 bits: container · low 16 bits: place     array (≤ 4096) | bitmap | runs
-//! ```
-//!
-//! | operation | cache lines             | can fail |
-//! |-----------|-------------------------|----------|
-//! | contains  | a few (two searches)    | no       |
-//! | insert    | a few, may move 8 KiB   | no       |
-//! | remove    | a few, may move 8 KiB   | no       |
-//!
-//! **Paper** Lemire, Kai, Kaser, *Consistently faster and smaller compressed bitmaps with Roaring*, 2016.
-//! **We differ** in nothing: the `roaring` crate does it, and the payload is the portable 64-bit form.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -27,14 +10,14 @@ use crate::narrow::whole;
 use crate::paths::Paths;
 use crate::probing::Probing;
 use crate::rates::Rate;
-use crate::shell::{Empty, Inserts, Intersects, Kernel, Merges, Removes, Shell, Subtracts, filter};
+use crate::shell::{Empty, Inserts, Intersects, Kernel, Merges, Removes, Subtracts, filter};
 use crate::spec::{Plan, Spec};
 use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 use ::roaring::RoaringTreemap;
 
 /// The family `roaring`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: super::ROARING,
     name: "roaring",
     summary: "no errors: compressed bitmap for sparse integers",
@@ -69,6 +52,23 @@ fn plan(spec: &Spec) -> Result<Plan, SpecError> {
 
 filter! {
     /// An exact set of 64-bit integers.
+    ///
+    /// **Answers** "is this integer in the set?"
+    /// **Promise** no wrong answer, for every 64-bit integer.
+    /// **Not for** keys that are not integers; dense sets (a `bitmap` is smaller and faster there).
+    ///
+    /// ```text
+    ///   integer ─▶ high 48 bits: container · low 16 bits: place     array (≤ 4096) | bitmap | runs
+    /// ```
+    ///
+    /// | operation | cache lines             | can fail |
+    /// |-----------|-------------------------|----------|
+    /// | contains  | a few (two searches)    | no       |
+    /// | insert    | a few, may move 8 KiB   | no       |
+    /// | remove    | a few, may move 8 KiB   | no       |
+    ///
+    /// **Paper** Lemire, Kai, Kaser, *Consistently faster and smaller compressed bitmaps with Roaring*, 2016.
+    /// **We differ** in nothing: the `roaring` crate does it, and the payload is the portable 64-bit form.
     ///
     /// No answer is wrong: what is said of keys that are perhaps in holds for keys that are in. Keys that are no integers are
     /// not in.
@@ -216,16 +216,22 @@ impl Subtracts for Integers {
 }
 
 impl RoaringSet {
-    /// A set of the `roaring` crate, with an unknown number of inserts.
-    #[must_use]
-    pub fn of(set: RoaringTreemap) -> Self {
+    /// Its integers, in ascending order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = u64> {
+        self.0.kernel.set.iter()
+    }
+}
+
+/// For files of other programs.
+#[cfg(feature = "interop")]
+impl RoaringSet {
+    /// A set with an unknown number of inserts.
+    pub(crate) fn of(set: RoaringTreemap) -> Self {
         let kernel = Integers { capacity: set.len().max(1), set };
-        Self(Shell { kernel, hashing: Hashing::Integer, inserted: None })
+        Self(crate::shell::Shell { kernel, hashing: Hashing::Integer, inserted: None })
     }
 
-    /// The set as the `roaring` crate has it.
-    #[must_use]
-    pub fn treemap(&self) -> &RoaringTreemap {
+    pub(crate) fn treemap(&self) -> &RoaringTreemap {
         &self.0.kernel.set
     }
 }
@@ -233,13 +239,14 @@ impl RoaringSet {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::family::AnyFilter;
 
     // The worked case of a sparse set: one large number in a handful of bytes.
     #[test]
     fn four_billion_alone_takes_under_100_bytes() {
         let mut set = RoaringSet::from_spec(&Spec::new().with_capacity(1)).unwrap();
         set.insert(4_000_000_000u64).unwrap();
-        assert!(set.treemap().serialized_size() < 100, "{}", set.treemap().serialized_size());
+        assert!(set.report().bits < 800, "{}", set.report().bits);
         assert!(set.contains(4_000_000_000u64) && !set.contains(0u64));
     }
 

@@ -1,46 +1,4 @@
 //! Scalable Bloom filter: a stack of Bloom filters that grows with its keys and keeps its rate.
-//!
-//! **Answers** "was this key inserted?", for sets whose size is not known beforehand.
-//! **Promise** a key that is in is never denied; an absent key is admitted with at most the requested rate, however far the
-//! filter has grown.
-//! **Not for** sets of a known size (a [`Bloom`](crate::Bloom) takes half of the space or less); lookups that must not
-//! become slower as the set grows: each layer is searched.
-//!
-//! ```text
-//!   key ─▶ digest ─┬▶ layer 2   0 1 0 0 1 0 0 0 0 0 0 1 0 0 0 0 0 0 0 1    4 n keys at p(1-r)r², takes new keys
-//!                  ├▶ layer 1   0 1 1 0 1 0 0 1 1 0                        2 n keys at p(1-r)r, full
-//!                  └▶ layer 0   1 0 1 1 0                                    n keys at p(1-r), full
-//!                     newest first; all positions set in one of them: perhaps
-//! ```
-//!
-//! | operation | cache lines                                       | can fail |
-//! |-----------|---------------------------------------------------|----------|
-//! | contains  | 3 or so in each layer; `probes` in the one that has it | no  |
-//! | insert    | the same, and `probes` of the newest layer        | `Full`: no memory for a further layer, or it does not grow |
-//! | merge     | all, in order                                     | mismatch, rates |
-//!
-//! A layer has `ceil(log2(1/P))` probes for its rate `P`, and is half full at its capacity. The rates of all layers add
-//! up to the requested one: `p (1-r) (1 + r + r² + ...) = p`. With growth 2 there are `log2(n/capacity) + 1` layers, the
-//! newest of which holds half of the keys. A key that is probably in already is not inserted again, so that repeats do
-//! not make it grow.
-//!
-//! **Paper** Almeida, Baquero, Preguiça, Hutchison, *Scalable Bloom Filters*, Information Processing Letters 2007.
-//! **We differ** in that a layer is not divided into a slice for each probe, so that the loops of
-//! [`Bloom`](crate::Bloom) serve it; at such sizes that makes no difference to the rate. All layers share one digest:
-//! its first half is changed by the number of the layer, so that their errors are independent. RedisBloom's parameters
-//! are [`Spec::redisbloom`].
-//!
-//! ```
-//! use mayhap::Scalable;
-//!
-//! let mut seen = Scalable::new(1000, 0.01)?; // to begin with
-//! for key in 0..100_000u64 {
-//!     seen.insert(key)?;
-//! }
-//! assert!((0..100_000u64).all(|key| seen.contains(key)));
-//! assert!(seen.fpr() <= 0.01);
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -63,7 +21,7 @@ use crate::traits::Insertion;
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `scalable`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 10,
     name: "scalable",
     summary: "grows without end: a stack of Bloom filters",
@@ -331,8 +289,50 @@ impl Layer {
 filter! {
     /// A scalable Bloom filter.
     ///
+    /// **Answers** "was this key inserted?", for sets whose size is not known beforehand.
+    /// **Promise** a key that is in is never denied; an absent key is admitted with at most the requested rate, however far the
+    /// filter has grown.
+    /// **Not for** sets of a known size (a [`Bloom`](crate::Bloom) takes half of the space or less); lookups that must not
+    /// become slower as the set grows: each layer is searched.
+    ///
+    /// ```text
+    ///   key ─▶ digest ─┬▶ layer 2   0 1 0 0 1 0 0 0 0 0 0 1 0 0 0 0 0 0 0 1    4 n keys at p(1-r)r², takes new keys
+    ///                  ├▶ layer 1   0 1 1 0 1 0 0 1 1 0                        2 n keys at p(1-r)r, full
+    ///                  └▶ layer 0   1 0 1 1 0                                    n keys at p(1-r), full
+    ///                     newest first; all positions set in one of them: perhaps
+    /// ```
+    ///
+    /// | operation | cache lines                                       | can fail |
+    /// |-----------|---------------------------------------------------|----------|
+    /// | contains  | 3 or so in each layer; `probes` in the one that has it | no  |
+    /// | insert    | the same, and `probes` of the newest layer        | `Full`: no memory for a further layer, or it does not grow |
+    /// | merge     | all, in order                                     | mismatch, rates |
+    ///
+    /// A layer has `ceil(log2(1/P))` probes for its rate `P`, and is half full at its capacity. The rates of all layers add
+    /// up to the requested one: `p (1-r) (1 + r + r² + ...) = p`. With growth 2 there are `log2(n/capacity) + 1` layers, the
+    /// newest of which holds half of the keys. A key that is probably in already is not inserted again, so that repeats do
+    /// not make it grow.
+    ///
+    /// **Paper** Almeida, Baquero, Preguiça, Hutchison, *Scalable Bloom Filters*, Information Processing Letters 2007.
+    /// **We differ** in that a layer is not divided into a slice for each probe, so that the loops of
+    /// [`Bloom`](crate::Bloom) serve it; at such sizes that makes no difference to the rate. All layers share one digest:
+    /// its first half is changed by the number of the layer, so that their errors are independent. RedisBloom's parameters
+    /// are [`Spec::redisbloom`].
+    ///
     /// Its capacity is that of the layers that it has, and it grows beyond. The rate at capacity is the one when these are
     /// full; with further layers the rate stays at most the requested one.
+    ///
+    /// ```
+    /// use mayhap::Scalable;
+    ///
+    /// let mut seen = Scalable::new(1000, 0.01)?; // to begin with
+    /// for key in 0..100_000u64 {
+    ///     seen.insert(key)?;
+    /// }
+    /// assert!((0..100_000u64).all(|key| seen.contains(key)));
+    /// assert!(seen.fpr() <= 0.01);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     Scalable(Stack) = FAMILY {
         /// It has room for `capacity` keys to begin with, and keeps its rate as it grows.
         new,
@@ -719,12 +719,6 @@ impl Merges for Stack {
 }
 
 impl Scalable {
-    /// The bits of all layers.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.bits()
-    }
-
     /// The capacity of a layer, divided by that of the layer before; 0 if the filter does not grow.
     #[must_use]
     pub fn growth(&self) -> u32 {

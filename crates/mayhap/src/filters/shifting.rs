@@ -1,52 +1,4 @@
 //! Shifting Bloom filter: membership with half the memory accesses of a Bloom filter.
-//!
-//! **Answers** "was this key inserted?" and, with counters, "... and not removed since?"
-//! **Promise** a key that is in is never denied (with counters: as long as only keys are removed that are in); an absent
-//! key is admitted with the asked rate at capacity.
-//! **Not for** the fewest bits (0.9% more than a Bloom filter's at 1%, 0.4% at 0.1%); one cache line per key, which
-//! [`Blocked`](crate::Blocked) has.
-//!
-//! ```text
-//!   key ─▶ digest ─▶ offset o = 3            bits  0 1 0 0 1 0 0 0 1 0 0 1 0
-//!                    places 1, 8                     ▲─────▲       ▲─────▲       all set: perhaps
-//!                                                    one load      one load
-//! ```
-//!
-//! | operation | cache lines                                | can fail |
-//! |-----------|--------------------------------------------|----------|
-//! | contains  | `probes / 2`, 1 in 9 twice; 2 or so for a miss | no    |
-//! | insert    | the same; with counters `probes` more      | no       |
-//! | remove    | as insert; with counters only              | no       |
-//! | merge     | all, in order                              | mismatch |
-//!
-//! Half of a Bloom filter's positions are taken, and each has a second bit, 1 to 56 bits further on: so near that both
-//! come with one load of 64 bits from the byte of the first. The distance is one of the key's hash values. So a key takes
-//! `probes / 2 + 1` values of the digest and `probes / 2` loads.
-//!
-//! With [counters](Spec::with_counter_bits) keys can be removed. Each bit then has a counter, which only inserts and
-//! removes look at: questions read the bits. A counter that is at its top stays there, as in
-//! [`Counting`](crate::Counting).
-//!
-//! More than one [offset](Spec::with_shifts) per place takes fewer loads still and errs more often:
-//! [`math::shifting_fpr`].
-//!
-//! **Paper** Yang, Liu, Shahzad, Zhong, Fu, Li, Xie, Li, *A Shifting Bloom Filter Framework for Set Queries*, PVLDB 2016.
-//! **We differ** in that one 128-bit hash gives all values, and in that the different bits of a key are counted, so that
-//! two that meet do not raise a counter twice.
-//!
-//! ```
-//! use mayhap::{Shifting, Spec};
-//!
-//! let mut seen = Shifting::new(1_000_000, 0.01)?;
-//! seen.insert("https://example.org/");
-//! assert!(seen.contains("https://example.org/"));
-//!
-//! let mut online = Shifting::from_spec(&Spec::sized(1000, 0.01).with_counter_bits(4))?;
-//! online.insert("ada");
-//! assert!(online.remove("ada")?.is_removed());
-//! assert!(!online.contains("ada")); // certain: nothing else is in
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -74,7 +26,7 @@ use crate::traits::{Insertion, Intersect, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `shifting`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 13,
     name: "shifting",
     summary: "half the memory accesses of bloom",
@@ -266,11 +218,59 @@ pub(super) const PREFETCH_FROM_BYTES: usize = 4 << 20;
 filter! {
     /// A shifting Bloom filter.
     ///
+    /// **Answers** "was this key inserted?" and, with counters, "... and not removed since?"
+    /// **Promise** a key that is in is never denied (with counters: as long as only keys are removed that are in); an absent
+    /// key is admitted with the asked rate at capacity.
+    /// **Not for** the fewest bits (0.9% more than a Bloom filter's at 1%, 0.4% at 0.1%); one cache line per key, which
+    /// [`Blocked`](crate::Blocked) has.
+    ///
+    /// ```text
+    ///   key ─▶ digest ─▶ offset o = 3            bits  0 1 0 0 1 0 0 0 1 0 0 1 0
+    ///                    places 1, 8                     ▲─────▲       ▲─────▲       all set: perhaps
+    ///                                                    one load      one load
+    /// ```
+    ///
+    /// | operation | cache lines                                | can fail |
+    /// |-----------|--------------------------------------------|----------|
+    /// | contains  | `probes / 2`, 1 in 9 twice; 2 or so for a miss | no    |
+    /// | insert    | the same; with counters `probes` more      | no       |
+    /// | remove    | as insert; with counters only              | no       |
+    /// | merge     | all, in order                              | mismatch |
+    ///
+    /// Half of a Bloom filter's positions are taken, and each has a second bit, 1 to 56 bits further on: so near that both
+    /// come with one load of 64 bits from the byte of the first. The distance is one of the key's hash values. So a key takes
+    /// `probes / 2 + 1` values of the digest and `probes / 2` loads.
+    ///
+    /// With [counters](Spec::with_counter_bits) keys can be removed. Each bit then has a counter, which only inserts and
+    /// removes look at: questions read the bits. A counter that is at its top stays there, as in
+    /// [`Counting`](crate::Counting).
+    ///
+    /// More than one [offset](Spec::with_shifts) per place takes fewer loads still and errs more often:
+    /// [`math::shifting_fpr`].
+    ///
+    /// **Paper** Yang, Liu, Shahzad, Zhong, Fu, Li, Xie, Li, *A Shifting Bloom Filter Framework for Set Queries*, PVLDB 2016.
+    /// **We differ** in that one 128-bit hash gives all values, and in that the different bits of a key are counted, so that
+    /// two that meet do not raise a counter twice.
+    ///
     /// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, hashing,
     /// bits and counters.
     ///
     /// The estimated number of keys in an intersection is that of the common keys when it was made; not a number if that is
     /// unknown, or if the intersection was changed afterwards.
+    ///
+    /// ```
+    /// use mayhap::{Shifting, Spec};
+    ///
+    /// let mut seen = Shifting::new(1_000_000, 0.01)?;
+    /// seen.insert("https://example.org/");
+    /// assert!(seen.contains("https://example.org/"));
+    ///
+    /// let mut online = Shifting::from_spec(&Spec::sized(1000, 0.01).with_counter_bits(4))?;
+    /// online.insert("ada");
+    /// assert!(online.remove("ada")?.is_removed());
+    /// assert!(!online.contains("ada")); // certain: nothing else is in
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     Shifting(Bits) = FAMILY {
         /// It has no counters.
         new,
@@ -704,6 +704,7 @@ impl Shifting {
     /// Whether a key is probably in. `read` is called with the number of the first of the 8 bytes of each load, for benchmarks
     /// that count cache lines.
     #[doc(hidden)]
+    #[doc(hidden)]
     pub fn contains_traced(&self, key: impl Key, mut read: impl FnMut(u64)) -> bool {
         let windows = self.0.kernel.windows.view();
         self.0.kernel.shape.holds(self.hashing().digest_of(key), |start| {
@@ -736,12 +737,6 @@ impl Shifting {
         let windows = &self.0.kernel.windows;
         let word = |position: u64| windows.words().as_slice()[index(position / 64)];
         (position < windows.len()).then(|| word(position) >> (position % 64) & 1 == 1)
-    }
-
-    /// All bits, counters and the 56 bits behind the last place included.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.size.bits()
     }
 
     /// The places at which a window may start: what the bits of a Bloom filter are.

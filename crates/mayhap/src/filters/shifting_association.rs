@@ -1,46 +1,4 @@
 //! Shifting Bloom filter of two sets: which of them is a key in?
-//!
-//! **Answers** "in the first set, in the second, or in both?" for keys that are in one at least.
-//! **Promise** a clear answer to such a key is never wrong, and what an unclear one leaves open is true; most answers are
-//! clear. A key of neither set is admitted with the asked rate at capacity.
-//! **Not for** sets that are not known when the filter is made, or keys that may be in neither.
-//!
-//! ```text
-//!   key ─▶ digest ─▶ offsets o1 = 2, o2 = 5     first only  ▼
-//!                    places 1, 9                bits  0 1 0 0 0 0 1 0 0 1 0 1 0 0 0     the first bit of all windows
-//!                                               both only     ▲               ▲         is set, and no other:
-//!                                               second only         ▲               ▲   in the first, and not in the second
-//! ```
-//!
-//! | operation   | cache lines         | can fail |
-//! |-------------|---------------------|----------|
-//! | association | `probes`, 1 in 9 twice | no    |
-//! | insert      | the same; with counters `probes` more | no |
-//! | remove      | as insert; with counters only | no |
-//!
-//! A key of the first set only has the bit at each of its places, one of both sets the bit `o1` further on, and one of the
-//! second set only the bit `o2` further on. A question reads all three with one load per place. Two Bloom filters take
-//! twice the loads, more bits, and cannot tell whether a key that both hold is in both or an error of one.
-//!
-//! In an open world, where keys come that are in neither set, an answer is wrong with the chance of a false positive.
-//!
-//! With [counters](Spec::with_counter_bits) keys can be inserted, removed and moved later, by a caller that knows in which sets
-//! they were.
-//!
-//! **Paper** Yang, Liu, Shahzad, Zhong, Fu, Li, Xie, Li, *A Shifting Bloom Filter Framework for Set Queries*, PVLDB 2016.
-//! **We differ** in that one 128-bit hash gives all values, and in that the different bits of a key are counted, so that
-//! two that meet do not raise a counter twice.
-//!
-//! ```
-//! use mayhap::{Association, ShiftingAssociation, Spec};
-//!
-//! let (readers, writers) = (["ada", "bob"], ["bob", "eve"]);
-//! let filter = ShiftingAssociation::of_sets(&Spec::new().with_fpr(1e-6), &readers, &writers)?;
-//! assert_eq!(filter.association("ada"), Association::FirstOnly);
-//! assert_eq!(filter.association("bob"), Association::Both);
-//! assert_eq!(filter.association("eve"), Association::SecondOnly);
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
@@ -57,7 +15,7 @@ use crate::filters::shifting::{
     saturated, window_bits, windows_must_agree, write_windows,
 };
 use crate::filters::spatial::check_names;
-use crate::hash::{Digest, Hashing, Key};
+use crate::hash::{Digest, Hashing, Here, Key};
 use crate::math::{self, MAX_PROBES};
 use crate::narrow::{index, low_u8};
 use crate::paths::Paths;
@@ -68,10 +26,10 @@ use crate::spec::{Plan, Size, Spec};
 use crate::traits::{Associate, Insertion, Removal};
 use crate::wire::{Fields, Frame, LABELS, Writer};
 
-pub use crate::traits::{Association, Part};
+use crate::traits::{Association, Part};
 
 /// The family `shifting-association`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 14,
     name: "shifting-association",
     summary: "two sets in one filter: which one is a key in?",
@@ -147,11 +105,53 @@ impl Spec {
 filter! {
     /// A shifting Bloom filter of two sets.
     ///
+    /// **Answers** "in the first set, in the second, or in both?" for keys that are in one at least.
+    /// **Promise** a clear answer to such a key is never wrong, and what an unclear one leaves open is true; most answers are
+    /// clear. A key of neither set is admitted with the asked rate at capacity.
+    /// **Not for** sets that are not known when the filter is made, or keys that may be in neither.
+    ///
+    /// ```text
+    ///   key ─▶ digest ─▶ offsets o1 = 2, o2 = 5     first only  ▼
+    ///                    places 1, 9                bits  0 1 0 0 0 0 1 0 0 1 0 1 0 0 0     the first bit of all windows
+    ///                                               both only     ▲               ▲         is set, and no other:
+    ///                                               second only         ▲               ▲   in the first, and not in the second
+    /// ```
+    ///
+    /// | operation   | cache lines         | can fail |
+    /// |-------------|---------------------|----------|
+    /// | association | `probes`, 1 in 9 twice | no    |
+    /// | insert      | the same; with counters `probes` more | no |
+    /// | remove      | as insert; with counters only | no |
+    ///
+    /// A key of the first set only has the bit at each of its places, one of both sets the bit `o1` further on, and one of the
+    /// second set only the bit `o2` further on. A question reads all three with one load per place. Two Bloom filters take
+    /// twice the loads, more bits, and cannot tell whether a key that both hold is in both or an error of one.
+    ///
+    /// In an open world, where keys come that are in neither set, an answer is wrong with the chance of a false positive.
+    ///
+    /// With [counters](Spec::with_counter_bits) keys can be inserted, removed and moved later, by a caller that knows in which sets
+    /// they were.
+    ///
+    /// **Paper** Yang, Liu, Shahzad, Zhong, Fu, Li, Xie, Li, *A Shifting Bloom Filter Framework for Set Queries*, PVLDB 2016.
+    /// **We differ** in that one 128-bit hash gives all values, and in that the different bits of a key are counted, so that
+    /// two that meet do not raise a counter twice.
+    ///
     /// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, hashing,
     /// bits, counters and names.
     ///
     /// It contains a key that is in one of the sets or in both. The capacity is the number of keys of either set, and the
     /// rate that at which keys of neither set are admitted.
+    ///
+    /// ```
+    /// use mayhap::{Association, ShiftingAssociation, Spec};
+    ///
+    /// let (readers, writers) = (["ada", "bob"], ["bob", "eve"]);
+    /// let filter = ShiftingAssociation::of_sets(&Spec::new().with_fpr(1e-6), &readers, &writers)?;
+    /// assert_eq!(filter.association("ada"), Association::FirstOnly);
+    /// assert_eq!(filter.association("bob"), Association::Both);
+    /// assert_eq!(filter.association("eve"), Association::SecondOnly);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     ShiftingAssociation(Bits) = FAMILY {
         /// The caller [inserts](ShiftingAssociation::insert) the keys, and says which sets they are in. Bits are all that the
         /// filter takes, counters and the 56 bits behind the last place included. The number of keys must be given or
@@ -512,8 +512,7 @@ impl ShiftingAssociation {
     /// both parts from now on.
     ///
     /// ```
-    /// use mayhap::{Association, ShiftingAssociation, Spec};
-    /// use mayhap::filters::shifting_association::Part;
+    /// use mayhap::{Association, Part, ShiftingAssociation, Spec};
     ///
     /// let spec = Spec::sized(1000, 1e-6).with_counter_bits(4);
     /// let mut filter = ShiftingAssociation::of_sets(&spec, &["ada"], &["eve"])?;
@@ -566,6 +565,7 @@ impl ShiftingAssociation {
     /// The association of a key. `read` is called with the number of the first of the 8 bytes of each load, for benchmarks that
     /// count cache lines.
     #[doc(hidden)]
+    #[doc(hidden)]
     pub fn association_traced(&self, key: impl Key, mut read: impl FnMut(u64)) -> Association {
         let windows = self.0.kernel.windows.view();
         self.0.kernel.shape().ask(self.hashing().digest_of(key), |start| {
@@ -577,14 +577,8 @@ impl ShiftingAssociation {
     /// Which of the sets many keys are in, several at a time in flight; appends one answer each.
     pub fn association_all<K: Key>(&self, keys: &[K], answers: &mut Vec<Association>) {
         let hashing = self.hashing();
-        let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests);
+        let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests, Here);
         self.0.kernel.ask_all(keys, hash, |answer| answers.push(answer));
-    }
-
-    /// All bits, counters and the 56 bits behind the last place included.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.size.bits()
     }
 
     /// The places at which a window may start.

@@ -1,46 +1,4 @@
 //! Shifting Bloom filter of counts: how often is a key in?
-//!
-//! **Answers** "how often does this key occur?", up to 57 times.
-//! **Promise** a count is never too low, up to the largest that it can tell; an absent key gets a count with the asked rate at
-//! capacity, and a key that is in a wrong one more rarely than that.
-//! **Not for** counts above 57, or keys that are counted one by one: see [`Spectral`](crate::Spectral).
-//!
-//! ```text
-//!   key ─▶ digest ─▶ places 1, 9             bits  0 0 0 1 0 0 1 0 0 0 0 1 0 1 0 1
-//!                                                    ├─────── window    ├─────── window
-//!                    in 3 times: bit 2 of each         ▲                  ▲        both windows have bit 2, and no later
-//!                                                                                  one in common: 3 times
-//! ```
-//!
-//! | operation | cache lines                           | can fail |
-//! |-----------|---------------------------------------|----------|
-//! | count     | `probes`, 1 in 9 twice; 2 or so for an absent key | no |
-//! | insert    | the same; with counters `probes` more | no       |
-//! | replace   | the same; with counters only          | no       |
-//!
-//! There are no counters in the way of a question: a key that is in `c` times has the bit `c - 1` of each of its windows,
-//! and a window is one load. What all windows of a key have in common are the candidates; the largest is the answer, so
-//! that it is never too low. So the count of a key must be known when it is stored, and a filter is
-//! [made of counts](ShiftingMultiplicity::of_counts).
-//!
-//! With [counters](Spec::with_counter_bits), one for each bit, counts can be changed later, in two ways. A caller that has
-//! the exact counts elsewhere gives the old and the new one ([`replace`](ShiftingMultiplicity::replace)), and no answer
-//! becomes too low. Otherwise the filter takes its own answer for the old one ([`insert`](ShiftingMultiplicity::insert) and
-//! [`remove`](ShiftingMultiplicity::remove)). Where that answer is too high, bits of other keys are cleared, and those may
-//! be denied from then on: the [report](AnyFilter::report) says so, for ever.
-//!
-//! **Paper** Yang, Liu, Shahzad, Zhong, Fu, Li, Xie, Li, *A Shifting Bloom Filter Framework for Set Queries*, PVLDB 2016.
-//! **We differ** in that one 128-bit hash gives all places, in that the different bits of a key are counted, so that two
-//! that meet do not raise a counter twice, and in that a count above the largest is stored as the largest.
-//!
-//! ```
-//! use mayhap::{ShiftingMultiplicity, Spec};
-//!
-//! let words = [("the", 40u64), ("filter", 3), ("mayhap", 1)];
-//! let filter = ShiftingMultiplicity::of_counts(&Spec::sized(1000, 1e-6), words)?;
-//! assert_eq!((filter.count("the"), filter.count("filter"), filter.count("mayhap")), (40, 3, 1));
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -66,7 +24,7 @@ use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `shifting-multiplicity`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 15,
     name: "shifting-multiplicity",
     summary: "counts up to 57 of keys that were counted before",
@@ -149,11 +107,53 @@ const AT_ONCE: usize = 4096;
 filter! {
     /// A shifting Bloom filter of counts.
     ///
+    /// **Answers** "how often does this key occur?", up to 57 times.
+    /// **Promise** a count is never too low, up to the largest that it can tell; an absent key gets a count with the asked rate at
+    /// capacity, and a key that is in a wrong one more rarely than that.
+    /// **Not for** counts above 57, or keys that are counted one by one: see [`Spectral`](crate::Spectral).
+    ///
+    /// ```text
+    ///   key ─▶ digest ─▶ places 1, 9             bits  0 0 0 1 0 0 1 0 0 0 0 1 0 1 0 1
+    ///                                                    ├─────── window    ├─────── window
+    ///                    in 3 times: bit 2 of each         ▲                  ▲        both windows have bit 2, and no later
+    ///                                                                                  one in common: 3 times
+    /// ```
+    ///
+    /// | operation | cache lines                           | can fail |
+    /// |-----------|---------------------------------------|----------|
+    /// | count     | `probes`, 1 in 9 twice; 2 or so for an absent key | no |
+    /// | insert    | the same; with counters `probes` more | no       |
+    /// | replace   | the same; with counters only          | no       |
+    ///
+    /// There are no counters in the way of a question: a key that is in `c` times has the bit `c - 1` of each of its windows,
+    /// and a window is one load. What all windows of a key have in common are the candidates; the largest is the answer, so
+    /// that it is never too low. So the count of a key must be known when it is stored, and a filter is
+    /// [made of counts](ShiftingMultiplicity::of_counts).
+    ///
+    /// With [counters](Spec::with_counter_bits), one for each bit, counts can be changed later, in two ways. A caller that has
+    /// the exact counts elsewhere gives the old and the new one ([`replace`](ShiftingMultiplicity::replace)), and no answer
+    /// becomes too low. Otherwise the filter takes its own answer for the old one ([`insert`](ShiftingMultiplicity::insert) and
+    /// [`remove`](ShiftingMultiplicity::remove)). Where that answer is too high, bits of other keys are cleared, and those may
+    /// be denied from then on: the [report](AnyFilter::report) says so, for ever.
+    ///
+    /// **Paper** Yang, Liu, Shahzad, Zhong, Fu, Li, Xie, Li, *A Shifting Bloom Filter Framework for Set Queries*, PVLDB 2016.
+    /// **We differ** in that one 128-bit hash gives all places, in that the different bits of a key are counted, so that two
+    /// that meet do not raise a counter twice, and in that a count above the largest is stored as the largest.
+    ///
     /// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, hashing,
     /// bits and counters.
     ///
     /// The rate is that at which missing keys get a count. The number of inserted keys is the sum of all counts that were
     /// inserted.
+    ///
+    /// ```
+    /// use mayhap::{ShiftingMultiplicity, Spec};
+    ///
+    /// let words = [("the", 40u64), ("filter", 3), ("mayhap", 1)];
+    /// let filter = ShiftingMultiplicity::of_counts(&Spec::sized(1000, 1e-6), words)?;
+    /// assert_eq!((filter.count("the"), filter.count("filter"), filter.count("mayhap")), (40, 3, 1));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     ShiftingMultiplicity(Bits) = FAMILY {
         /// Bits are all that it takes, counters and the 56 bits behind the last place included. The number of keys must be
         /// given or follow from the other numbers.
@@ -617,6 +617,7 @@ impl ShiftingMultiplicity {
     /// The count of a key. `read` is called with the number of the first of the 8 bytes of each load, for benchmarks that
     /// count cache lines.
     #[doc(hidden)]
+    #[doc(hidden)]
     pub fn count_traced(&self, key: impl Key, mut read: impl FnMut(u64)) -> u64 {
         let windows = self.0.kernel.windows.view();
         self.0.kernel.shape().count(self.hashing().digest_of(key), |start| {
@@ -647,12 +648,6 @@ impl ShiftingMultiplicity {
     #[must_use]
     pub fn has_guessed(&self) -> bool {
         self.0.kernel.guessed
-    }
-
-    /// All bits, counters and the 56 bits behind the last place included.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.size.bits()
     }
 
     /// Bits of each counter, if there are any.

@@ -1,48 +1,4 @@
 //! Spatial Bloom filter: many sets in one filter, and the answer is which one.
-//!
-//! **Answers** "in which of these areas is this key?"
-//! **Promise** the label of a key that is in an area is never none, nor a lower area; an absent key gets a label with the
-//! requested rate at capacity.
-//! **Not for** one set (a label is eight bits where [`Bloom`](crate::Bloom) has one); keys that are removed; areas whose
-//! confusion costs the same both ways, since all errors go upwards.
-//!
-//! ```text
-//!   areas: 1 quiet, 2 work, 3 danger       cells     0 2 0 0 1 0 3 0 2 0 0 3 0
-//!   insert a key into 2: raise to 2                    ▲     ▲             ▲      2, 2 (was 1), 3 (stays)
-//!   ask: the lowest of 2, 2, 3 is 2: work, perhaps
-//! ```
-//!
-//! | operation | cache lines                  | can fail     |
-//! |-----------|------------------------------|--------------|
-//! | label     | `probes`; 2 for most misses  | no           |
-//! | insert    | `probes`                     | no such area |
-//! | merge     | all, in order                | mismatch     |
-//!
-//! Areas have the numbers from 1 on, and may have names. A higher number outranks a lower one: where keys of two areas
-//! meet in a cell, the higher one takes it. So an error can only raise a label. A key whose cells have all been taken by
-//! higher areas gets the label of one of those (*inter-set error*), and the labels of keys of the highest area are always right.
-//! Put the areas that must not be missed last. A key that was inserted into several areas is in the highest of them.
-//!
-//! [`details`](crate::AnyFilter::details) has the expected and the actual error rates of each area. They are a little sharper
-//! if keys are inserted area after area, lowest first.
-//!
-//! **Paper** Palmieri, Calderoni, Maio, *Spatial Bloom Filters: Enabling Privacy in Location-Aware Applications*,
-//! Inscrypt 2014; Calderoni, Palmieri, Maio, *Probabilistic Properties of the Spatial Bloom Filters and Their Relevance to
-//! Cryptographic Protocols*, 2018.
-//! **We differ** in that areas may be inserted in any order, and that the number of cells is the one that the rate needs,
-//! where the reference takes the next power of two.
-//!
-//! ```
-//! use mayhap::Spatial;
-//!
-//! let mut zones = Spatial::new(&["quiet", "work", "danger"], 10_000, 0.001)?;
-//! zones.insert("kitchen", 1)?;
-//! zones.insert("furnace", 3)?;
-//! assert_eq!(zones.label("furnace"), Some(3)); // certain: nothing is higher
-//! assert!(zones.label("kitchen") >= Some(1)); // 1, or higher by mistake, but never none
-//! assert_eq!(zones.name(3), Some("danger"));
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -71,7 +27,7 @@ use crate::traits::{Insertion, Label};
 use crate::wire::{Fields, Frame, LABELS, Writer};
 
 /// The family `spatial`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 12,
     name: "spatial",
     summary: "many sets in one filter: which one is a key in?",
@@ -157,13 +113,57 @@ impl Spec {
 }
 
 /// The most bytes that the name of an area can have.
-pub const MAX_NAME: usize = 255;
+const MAX_NAME: usize = 255;
 
 filter! {
     /// A spatial Bloom filter.
     ///
+    /// **Answers** "in which of these areas is this key?"
+    /// **Promise** the label of a key that is in an area is never none, nor a lower area; an absent key gets a label with the
+    /// requested rate at capacity.
+    /// **Not for** one set (a label is eight bits where [`Bloom`](crate::Bloom) has one); keys that are removed; areas whose
+    /// confusion costs the same both ways, since all errors go upwards.
+    ///
+    /// ```text
+    ///   areas: 1 quiet, 2 work, 3 danger       cells     0 2 0 0 1 0 3 0 2 0 0 3 0
+    ///   insert a key into 2: raise to 2                    ▲     ▲             ▲      2, 2 (was 1), 3 (stays)
+    ///   ask: the lowest of 2, 2, 3 is 2: work, perhaps
+    /// ```
+    ///
+    /// | operation | cache lines                  | can fail     |
+    /// |-----------|------------------------------|--------------|
+    /// | label     | `probes`; 2 for most misses  | no           |
+    /// | insert    | `probes`                     | no such area |
+    /// | merge     | all, in order                | mismatch     |
+    ///
+    /// Areas have the numbers from 1 on, and may have names. A higher number outranks a lower one: where keys of two areas
+    /// meet in a cell, the higher one takes it. So an error can only raise a label. A key whose cells have all been taken by
+    /// higher areas gets the label of one of those (*inter-set error*), and the labels of keys of the highest area are always right.
+    /// Put the areas that must not be missed last. A key that was inserted into several areas is in the highest of them.
+    ///
+    /// [`details`](crate::AnyFilter::details) has the expected and the actual error rates of each area. They are a little sharper
+    /// if keys are inserted area after area, lowest first.
+    ///
+    /// **Paper** Palmieri, Calderoni, Maio, *Spatial Bloom Filters: Enabling Privacy in Location-Aware Applications*,
+    /// Inscrypt 2014; Calderoni, Palmieri, Maio, *Probabilistic Properties of the Spatial Bloom Filters and Their Relevance to
+    /// Cryptographic Protocols*, 2018.
+    /// **We differ** in that areas may be inserted in any order, and that the number of cells is the one that the rate needs,
+    /// where the reference takes the next power of two.
+    ///
     /// Its [capacity](Spatial::capacity) is the number of keys in all areas together. It contains a key that is probably in some
     /// area. Two filters are equal if they give the same answer to every key: same size, names, hashing and cells.
+    ///
+    /// ```
+    /// use mayhap::Spatial;
+    ///
+    /// let mut zones = Spatial::new(&["quiet", "work", "danger"], 10_000, 0.001)?;
+    /// zones.insert("kitchen", 1)?;
+    /// zones.insert("furnace", 3)?;
+    /// assert_eq!(zones.label("furnace"), Some(3)); // certain: nothing is higher
+    /// assert!(zones.label("kitchen") >= Some(1)); // 1, or higher by mistake, but never none
+    /// assert_eq!(zones.name(3), Some("danger"));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     Spatial(Cells) = FAMILY {
         /// Its areas have no names. Bits are those of all cells together.
         ///

@@ -1,55 +1,4 @@
 //! Spectral Bloom filter: how often was a key inserted?
-//!
-//! **Answers** "how often was this key inserted?", and "was it at all?"
-//! **Promise** an estimate is never too low by the rules minimum selection and minimal increase; it is too high
-//! with at most the asked rate at capacity. A key that is in is never denied.
-//! **Not for** exact counts; sets, in which every key is there once ([`Counting`](crate::Counting) takes the same
-//! space and removes more cheaply, [`Bloom`](crate::Bloom) takes a quarter).
-//!
-//! ```text
-//!   key ─▶ digest ─▶ different positions     counters  0 7 0 0 3 0 0 0 4 0 0 3 0
-//!                    1, 4, 11                            ▲     ▲             ▲      the lowest: 3 times, perhaps
-//!   minimum selection     raises all three:              8     4             4
-//!   minimal increase      only the lowest ones:          7     4             4
-//! ```
-//!
-//! | rule                | wrong estimates                 | removes | merges | memory |
-//! |---------------------|---------------------------------|---------|--------|--------|
-//! | `minimum-selection` | as often as false positives     | yes     | yes    | 1      |
-//! | `minimal-increase`  | about half as often, and smaller | no     | yes, with more errors | 1 |
-//! | `recurring-minimum` | about half as often, the smallest | yes   | no     | 1.75   |
-//!
-//! | operation | cache lines                  | can fail |
-//! |-----------|------------------------------|----------|
-//! | contains  | `probes`; 2 for most misses  | no       |
-//! | count     | `probes`                     | no       |
-//! | insert    | `probes`                     | no       |
-//! | remove    | `probes`                     | the rule has none |
-//! | merge     | all, in order                | mismatch |
-//!
-//! By recurring minimum, a key whose lowest counter stands alone (two that agree are nearly always right) goes to a
-//! second filter of half the size, and a Bloom filter marks it. The few keys that are marked by chance may be
-//! estimated too low, and after removals some others too; none of them is denied.
-//!
-//! Counters take 4 bits, and those above 15 are continued in a list of 16 bytes each. Where that is not wanted, 4 to
-//! 32 bits can be chosen: then a counter that reaches its top stays there, and its count is that or more.
-//!
-//! **Paper** Cohen, Matias, *Spectral Bloom Filters*, SIGMOD 2003.
-//! **We differ** in that counters are not packed by their lengths, that the different positions of a key are taken,
-//! and that keys of the second filter are marked: without the mark its counts go stale. A key that is marked but has
-//! a zero in the second filter was never there, so its first estimate stands.
-//!
-//! ```
-//! use mayhap::Spectral;
-//!
-//! let mut words = Spectral::new(10_000, 0.01)?;
-//! for word in "the cat and the dog and the bird".split(' ') {
-//!     words.insert(word);
-//! }
-//! assert!(words.count("the") >= 3); // never too low
-//! assert_eq!(words.count("fish"), 0); // with this seed; another one may err, once in a while
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -73,7 +22,7 @@ use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `spectral`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 7,
     name: "spectral",
     summary: "counts the occurrences of each key",
@@ -170,8 +119,59 @@ pub(crate) const fn capabilities(rule: CountingRule) -> Capabilities {
 filter! {
     /// A spectral Bloom filter.
     ///
+    /// **Answers** "how often was this key inserted?", and "was it at all?"
+    /// **Promise** an estimate is never too low by the rules minimum selection and minimal increase; it is too high
+    /// with at most the asked rate at capacity. A key that is in is never denied.
+    /// **Not for** exact counts; sets, in which every key is there once ([`Counting`](crate::Counting) takes the same
+    /// space and removes more cheaply, [`Bloom`](crate::Bloom) takes a quarter).
+    ///
+    /// ```text
+    ///   key ─▶ digest ─▶ different positions     counters  0 7 0 0 3 0 0 0 4 0 0 3 0
+    ///                    1, 4, 11                            ▲     ▲             ▲      the lowest: 3 times, perhaps
+    ///   minimum selection     raises all three:              8     4             4
+    ///   minimal increase      only the lowest ones:          7     4             4
+    /// ```
+    ///
+    /// | rule                | wrong estimates                 | removes | merges | memory |
+    /// |---------------------|---------------------------------|---------|--------|--------|
+    /// | `minimum-selection` | as often as false positives     | yes     | yes    | 1      |
+    /// | `minimal-increase`  | about half as often, and smaller | no     | yes, with more errors | 1 |
+    /// | `recurring-minimum` | about half as often, the smallest | yes   | no     | 1.75   |
+    ///
+    /// | operation | cache lines                  | can fail |
+    /// |-----------|------------------------------|----------|
+    /// | contains  | `probes`; 2 for most misses  | no       |
+    /// | count     | `probes`                     | no       |
+    /// | insert    | `probes`                     | no       |
+    /// | remove    | `probes`                     | the rule has none |
+    /// | merge     | all, in order                | mismatch |
+    ///
+    /// By recurring minimum, a key whose lowest counter stands alone (two that agree are nearly always right) goes to a
+    /// second filter of half the size, and a Bloom filter marks it. The few keys that are marked by chance may be
+    /// estimated too low, and after removals some others too; none of them is denied.
+    ///
+    /// Counters take 4 bits, and those above 15 are continued in a list of 16 bytes each. Where that is not wanted, 4 to
+    /// 32 bits can be chosen: then a counter that reaches its top stays there, and its count is that or more.
+    ///
+    /// **Paper** Cohen, Matias, *Spectral Bloom Filters*, SIGMOD 2003.
+    /// **We differ** in that counters are not packed by their lengths, that the different positions of a key are taken,
+    /// and that keys of the second filter are marked: without the mark its counts go stale. A key that is marked but has
+    /// a zero in the second filter was never there, so its first estimate stands.
+    ///
     /// Two filters are equal if they give the same answer to every key, now and after the same changes: same size, rule,
     /// hashing and counters.
+    ///
+    /// ```
+    /// use mayhap::Spectral;
+    ///
+    /// let mut words = Spectral::new(10_000, 0.01)?;
+    /// for word in "the cat and the dog and the bird".split(' ') {
+    ///     words.insert(word);
+    /// }
+    /// assert!(words.count("the") >= 3); // never too low
+    /// assert_eq!(words.count("fish"), 0); // with this seed; another one may err, once in a while
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     Spectral(Cells) = FAMILY {
         /// At capacity the estimates of at most this share of the keys are too high. It counts by minimal increase, in
         /// counters of variable width.

@@ -1,47 +1,4 @@
 //! Table: shortened digests in cache lines, for "did this come before?" at the speed of memory.
-//!
-//! **Answers** "was this key inserted?", and while inserting "is it new?", for an unknown number of keys.
-//! **Promise** a key that is in is never denied; an absent key is admitted if it has the name of a key that is in: with a
-//! chance of `n / N`, for `n` keys and `N` names.
-//! **Not for** rates above 1e-8, at which a `Bloom` has fewer bits; removing.
-//!
-//! ```text
-//!   key ─▶ digest ─▶ first half, scaled down: a name below N ─▶ scaled up: 0101100111010…   below lines · 2^r
-//!                                                                    line ─┘└─ remainder, r bits
-//!
-//!   line, 64 bytes      [ remainder 0 | 0 | remainder 3 | 0 | remainder 1 | 1 | …                         | how many ]
-//!                                       └─ lines from its own         └─ from the line before, which is full
-//! ```
-//!
-//! | operation | cache lines            | can fail                                   |
-//! |-----------|------------------------|--------------------------------------------|
-//! | contains  | 1, seldom a neighbour  | no                                         |
-//! | insert    | 1, seldom a neighbour  | no memory to grow; then nothing has changed |
-//! | growing   | all, in order          | no memory; then nothing has changed        |
-//! | merge     | all, in order          | mismatch, no memory; then nothing changed  |
-//!
-//! The line tells the first part of a name, which is not stored: Knuth's quotienting. A remainder whose line is full goes to
-//! one of the next three, with the distance beside it; if those are full too, the name goes to a list. As nothing is removed,
-//! a line that is not full ends every search.
-//!
-//! **Growing** by a half: remainders are read in order and written in order, since a name that is scaled up rises with the
-//! name and tells it back. `N` stays, so that no key changes its name. Memory that was read is given back meanwhile, where the
-//! system takes it, so that both tables together take hardly more than the new one. The bits that a larger table has in the
-//! number of its line its remainders need not have.
-//!
-//! **Paper** Knuth, *The Art of Computer Programming* 3, 1973, exercise 6.4.13, and Cleary, *Compact Hash Tables Using
-//! Bidirectional Linear Probing*, IEEE ToC 1984, for a table that stores what the place does not tell. Lines and lanes,
-//! names of any number, and growing by a half are ours.
-//!
-//! ```
-//! use mayhap::{Insertion, Table};
-//!
-//! let mut seen = Table::with_fpr(1e-9)?;
-//! assert_eq!(seen.insert("https://example.org/")?, Insertion::New);
-//! assert_eq!(seen.insert("https://example.org/")?, Insertion::Perhaps);
-//! assert!(seen.contains("https://example.org/") && !seen.contains("https://example.org/a"));
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -67,7 +24,7 @@ use crate::traits::Insertion;
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `table`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 20,
     name: "table",
     summary: "is it new? for rates of 1e-8 and below",
@@ -255,8 +212,51 @@ fn push(remainders: Remainders, lines: &mut [Line], place: Place) -> bool {
 filter! {
     /// A table of shortened digests.
     ///
+    /// **Answers** "was this key inserted?", and while inserting "is it new?", for an unknown number of keys.
+    /// **Promise** a key that is in is never denied; an absent key is admitted if it has the name of a key that is in: with a
+    /// chance of `n / N`, for `n` keys and `N` names.
+    /// **Not for** rates above 1e-8, at which a `Bloom` has fewer bits; removing.
+    ///
+    /// ```text
+    ///   key ─▶ digest ─▶ first half, scaled down: a name below N ─▶ scaled up: 0101100111010…   below lines · 2^r
+    ///                                                                    line ─┘└─ remainder, r bits
+    ///
+    ///   line, 64 bytes      [ remainder 0 | 0 | remainder 3 | 0 | remainder 1 | 1 | …                         | how many ]
+    ///                                       └─ lines from its own         └─ from the line before, which is full
+    /// ```
+    ///
+    /// | operation | cache lines            | can fail                                   |
+    /// |-----------|------------------------|--------------------------------------------|
+    /// | contains  | 1, seldom a neighbour  | no                                         |
+    /// | insert    | 1, seldom a neighbour  | no memory to grow; then nothing has changed |
+    /// | growing   | all, in order          | no memory; then nothing has changed        |
+    /// | merge     | all, in order          | mismatch, no memory; then nothing changed  |
+    ///
+    /// The line tells the first part of a name, which is not stored: Knuth's quotienting. A remainder whose line is full goes to
+    /// one of the next three, with the distance beside it; if those are full too, the name goes to a list. As nothing is removed,
+    /// a line that is not full ends every search.
+    ///
+    /// **Growing** by a half: remainders are read in order and written in order, since a name that is scaled up rises with the
+    /// name and tells it back. `N` stays, so that no key changes its name. Memory that was read is given back meanwhile, where the
+    /// system takes it, so that both tables together take hardly more than the new one. The bits that a larger table has in the
+    /// number of its line its remainders need not have.
+    ///
+    /// **Paper** Knuth, *The Art of Computer Programming* 3, 1973, exercise 6.4.13, and Cleary, *Compact Hash Tables Using
+    /// Bidirectional Linear Probing*, IEEE ToC 1984, for a table that stores what the place does not tell. Lines and lanes,
+    /// names of any number, and growing by a half are ours.
+    ///
     /// Its capacity is the number of keys that it takes before it grows again, and the rate at capacity is the one then. Two
     /// tables are equal if they have the same lines, which depend on the order of the keys.
+    ///
+    /// ```
+    /// use mayhap::{Insertion, Table};
+    ///
+    /// let mut seen = Table::with_fpr(1e-9)?;
+    /// assert_eq!(seen.insert("https://example.org/")?, Insertion::New);
+    /// assert_eq!(seen.insert("https://example.org/")?, Insertion::Perhaps);
+    /// assert!(seen.contains("https://example.org/") && !seen.contains("https://example.org/a"));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     Table(Remnants) = FAMILY {
         /// It takes `capacity` keys before it grows, and keeps its rate until it has doubled 20 times, or as often as 63 bits
         /// of a digest allow.
@@ -461,6 +461,11 @@ impl Kernel for Remnants {
         Plan { capacity, fpr_asked: self.fpr_asked, fpr, bits, probes: None }
     }
 
+    fn held_bytes(&self) -> u64 {
+        // A tree of 64-bit numbers has up to twice their size.
+        (self.words.len() * 8 + self.crowded.len() * 16) as u64
+    }
+
     fn fill(&self) -> f64 {
         self.used_slots().load()
     }
@@ -649,20 +654,6 @@ impl Table {
     /// [`Full`] says for how many there is an outcome, before it had to grow and there was no memory.
     pub fn insert_each<K: Key>(&mut self, keys: &[K], outcomes: &mut Vec<Insertion>) -> Result<(), Full> {
         self.0.insert_each(keys, outcomes)
-    }
-
-    /// Bits of all lines and of the keys beside them.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.bits()
-    }
-
-    /// Bytes of memory, everything included.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> u64 {
-        let Remnants { words, crowded, .. } = &self.0.kernel;
-        // A tree of 64-bit numbers has up to twice their size.
-        (size_of::<Self>() + words.len() * 8 + crowded.len() * 16) as u64
     }
 
     /// How many keys are told from each other: the false-positive rate is the number of keys, divided by this.

@@ -1,39 +1,4 @@
 //! A set within a known universe: the keys that are in and those that are not are both known, and no answer about them is wrong.
-//!
-//! **Answers** "is this key of the universe in the set?"
-//! **Promise** a key of the set is never denied, and a key of the rest of the universe is never admitted. A key outside the
-//! universe is admitted with a rate that falls as the rest grows.
-//! **Not for** sets or universes that change: build a new one. Nor where most keys are outside the universe: take a filter with
-//! exceptions.
-//!
-//! ```text
-//!   key ─▶ half a ─▶ stage 1: ribbon of the set,      ─ no ─▶ no
-//!                    k columns for 2^k others a key   ─ mayhap ─▶ stage 2: a bit for each key that stage 1 admits ─▶ yes, no
-//! ```
-//!
-//! | operation | cache lines               | can fail                                                        |
-//! |-----------|---------------------------|-----------------------------------------------------------------|
-//! | build     | a few passes over all     | memory; the source; chosen keys; a key in both                  |
-//! | contains  | those of one ribbon or of two | no                                                          |
-//!
-//! The first stage is a filter of the set; it admits about as many of the others as the set has keys. The second stage stores
-//! one bit for each key that the first one admits: whether it is in. For n keys and m others that makes about `n (log2(m/n) +
-//! 2)` bits, where a cascade of Bloom filters takes `1.44 n (log2(m/n) + 2.9)`.
-//!
-//! A key is known by its half digest. A key of the set and one of the others that have the same half digest cannot be told
-//! apart. That happens with a chance of `n m / 2^64`.
-//!
-//! **Paper** Schanck, *Clubcards for the WebPKI: smaller certificate revocation tests in theory and practice*, IEEE S&P 2025.
-//! **We differ** in that both stages are bumped ribbons, in shards; nothing is partitioned by what keys mean.
-//!
-//! ```
-//! use mayhap::Universe;
-//!
-//! let revoked = Universe::of_sets(&["a", "b"], &["c", "d", "e", "f"])?;
-//! assert!(revoked.contains("a") && revoked.contains("b"));
-//! assert!(["c", "d", "e", "f"].iter().all(|known| !revoked.contains(known)));
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -57,7 +22,7 @@ use crate::spec::{Layout, MAX_BITS, MAX_CAPACITY, Plan, Request, Size, Spec};
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `universe`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 19,
     name: "universe",
     summary: "fixed set, all other keys known: no errors",
@@ -205,8 +170,43 @@ impl Equation for Told {
 filter! {
     /// A set within a known universe.
     ///
+    /// **Answers** "is this key of the universe in the set?"
+    /// **Promise** a key of the set is never denied, and a key of the rest of the universe is never admitted. A key outside the
+    /// universe is admitted with a rate that falls as the rest grows.
+    /// **Not for** sets or universes that change: build a new one. Nor where most keys are outside the universe: take a filter with
+    /// exceptions.
+    ///
+    /// ```text
+    ///   key ─▶ half a ─▶ stage 1: ribbon of the set,      ─ no ─▶ no
+    ///                    k columns for 2^k others a key   ─ mayhap ─▶ stage 2: a bit for each key that stage 1 admits ─▶ yes, no
+    /// ```
+    ///
+    /// | operation | cache lines               | can fail                                                        |
+    /// |-----------|---------------------------|-----------------------------------------------------------------|
+    /// | build     | a few passes over all     | memory; the source; chosen keys; a key in both                  |
+    /// | contains  | those of one ribbon or of two | no                                                          |
+    ///
+    /// The first stage is a filter of the set; it admits about as many of the others as the set has keys. The second stage stores
+    /// one bit for each key that the first one admits: whether it is in. For n keys and m others that makes about `n (log2(m/n) +
+    /// 2)` bits, where a cascade of Bloom filters takes `1.44 n (log2(m/n) + 2.9)`.
+    ///
+    /// A key is known by its half digest. A key of the set and one of the others that have the same half digest cannot be told
+    /// apart. That happens with a chance of `n m / 2^64`.
+    ///
+    /// **Paper** Schanck, *Clubcards for the WebPKI: smaller certificate revocation tests in theory and practice*, IEEE S&P 2025.
+    /// **We differ** in that both stages are bumped ribbons, in shards; nothing is partitioned by what keys mean.
+    ///
     /// [`contains`](Universe::contains) is right for every key of the universe, and `false` for any key is certain. The rate is
     /// that at which keys outside the universe are admitted. Two of them are equal if they give the same answers.
+    ///
+    /// ```
+    /// use mayhap::Universe;
+    ///
+    /// let revoked = Universe::of_sets(&["a", "b"], &["c", "d", "e", "f"])?;
+    /// assert!(revoked.contains("a") && revoked.contains("b"));
+    /// assert!(["c", "d", "e", "f"].iter().all(|known| !revoked.contains(known)));
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     Universe(Stages) = FAMILY {}
 }
 
@@ -276,6 +276,11 @@ impl Kernel for Stages {
 
     fn plan(&self) -> Plan {
         Plan { bits: self.bits(), ..self.size.plan() }
+    }
+
+    fn held_bytes(&self) -> u64 {
+        let first = self.first.as_ref().map_or(0, Retrieval::size_in_bytes);
+        (self.words.len() * 8 + first + self.second.size_in_bytes()) as u64
     }
 
     fn fill(&self) -> f64 {
@@ -502,20 +507,6 @@ impl Universe {
     #[must_use]
     pub fn others(&self) -> u64 {
         self.0.kernel.size.others
-    }
-
-    /// Bits of all slots and buckets of both stages together.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.bits()
-    }
-
-    /// Bytes of memory, everything included.
-    #[must_use]
-    pub fn size_in_bytes(&self) -> u64 {
-        let Stages { words, first, second, .. } = &self.0.kernel;
-        let first = first.as_ref().map_or(0, Retrieval::size_in_bytes);
-        (size_of::<Self>() + words.len() * 8 + first + second.size_in_bytes()) as u64
     }
 
     /// Rows of 64 bits (`fastest`) or of 128 (`compact`).

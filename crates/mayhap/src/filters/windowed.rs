@@ -1,48 +1,4 @@
 //! Age-partitioned Bloom filter: remembers the last keys of an endless stream, and forgets the older ones.
-//!
-//! **Answers** "was this key among the last W that were inserted?"
-//! **Promise** a key among the last W is never denied; a key that was never inserted is admitted with at most the
-//! requested rate, however long the stream is. A key behind the window is forgotten gradually.
-//! **Not for** sets that must not lose a key; windows of time instead of numbers of keys.
-//!
-//! ```text
-//!   newest                                        oldest
-//!   slice 2    slice 1    slice 0    slice 4    slice 3      a ring of k + l slices, here k = 2, l = 3
-//!   0 1 0 0 0  0 0 1 0 1  1 0 1 0 0  0 1 1 0 0  1 0 0 1 0
-//!     ▲            ▲                                         insert: one bit in each of the k newest
-//!                         ▲            ▲                     contains: k neighbours that have its bit, anywhere
-//! ```
-//!
-//! | operation | cache lines                                              | can fail |
-//! |-----------|----------------------------------------------------------|----------|
-//! | contains  | `k`; for a miss 2 in each `k` slices or so               | no       |
-//! | insert    | the same, and `k`; clears a slice once in a generation   | no       |
-//!
-//! After a generation of `g` inserts the oldest slice is cleared and becomes the newest. A key of the
-//! generation before has its bits one slice further back then, and still in `k` neighbours, until the first of them is
-//! cleared: after `l` generations. Then a neighbour must have the missing bit by chance: one in two admits the key, in
-//! the next generation one in four, and so on, until after `k + l` generations nothing is left of it. So `l g` keys are
-//! remembered in full, and `l`, `g` and `k` are chosen such that the window takes the fewest bits ([`Spec::windowed`]).
-//! The hash of a slice belongs to its place, not to its age.
-//!
-//! Every insert counts, also of a key that is probably in already: it is remembered from then on.
-//!
-//! **Paper** Shtul, Baquero, Almeida, *Age-Partitioned Bloom Filters*, 2020.
-//! **We differ** in that the slice is changed before the insert that needs it and not after the one before, so that one
-//! key more is remembered.
-//!
-//! ```
-//! use mayhap::{Insertion, Windowed};
-//!
-//! let mut recent = Windowed::new(1000, 0.001)?; // the last thousand
-//! for event in 0..100_000u64 {
-//!     recent.insert(event);
-//! }
-//! assert!((99_000..100_000u64).all(|event| recent.contains(event)));
-//! assert_eq!(recent.insert(99_500u64), Insertion::Perhaps);
-//! assert!(recent.fpr() <= 0.001);
-//! # Ok::<(), mayhap::Error>(())
-//! ```
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -66,7 +22,7 @@ use crate::traits::Insertion;
 use crate::wire::{Fields, Frame, Writer};
 
 /// The family `windowed`.
-pub static FAMILY: Family = Family {
+pub(crate) static FAMILY: Family = Family {
     id: 16,
     name: "windowed",
     summary: "remembers the last n keys of an endless stream",
@@ -252,11 +208,55 @@ impl Rule {
 filter! {
     /// An age-partitioned Bloom filter.
     ///
+    /// **Answers** "was this key among the last W that were inserted?"
+    /// **Promise** a key among the last W is never denied; a key that was never inserted is admitted with at most the
+    /// requested rate, however long the stream is. A key behind the window is forgotten gradually.
+    /// **Not for** sets that must not lose a key; windows of time instead of numbers of keys.
+    ///
+    /// ```text
+    ///   newest                                        oldest
+    ///   slice 2    slice 1    slice 0    slice 4    slice 3      a ring of k + l slices, here k = 2, l = 3
+    ///   0 1 0 0 0  0 0 1 0 1  1 0 1 0 0  0 1 1 0 0  1 0 0 1 0
+    ///     ▲            ▲                                         insert: one bit in each of the k newest
+    ///                         ▲            ▲                     contains: k neighbours that have its bit, anywhere
+    /// ```
+    ///
+    /// | operation | cache lines                                              | can fail |
+    /// |-----------|----------------------------------------------------------|----------|
+    /// | contains  | `k`; for a miss 2 in each `k` slices or so               | no       |
+    /// | insert    | the same, and `k`; clears a slice once in a generation   | no       |
+    ///
+    /// After a generation of `g` inserts the oldest slice is cleared and becomes the newest. A key of the
+    /// generation before has its bits one slice further back then, and still in `k` neighbours, until the first of them is
+    /// cleared: after `l` generations. Then a neighbour must have the missing bit by chance: one in two admits the key, in
+    /// the next generation one in four, and so on, until after `k + l` generations nothing is left of it. So `l g` keys are
+    /// remembered in full, and `l`, `g` and `k` are chosen such that the window takes the fewest bits ([`Spec::windowed`]).
+    /// The hash of a slice belongs to its place, not to its age.
+    ///
+    /// Every insert counts, also of a key that is probably in already: it is remembered from then on.
+    ///
+    /// **Paper** Shtul, Baquero, Almeida, *Age-Partitioned Bloom Filters*, 2020.
+    /// **We differ** in that the slice is changed before the insert that needs it and not after the one before, so that one
+    /// key more is remembered.
+    ///
     /// Two filters are equal if they give the same answer to every key, now and after the same inserts.
     ///
     /// Its capacity is the number of keys that it remembers at least. The number of inserted keys includes forgotten ones. The
     /// rate at capacity is that at the end of a generation, when it is highest. The estimated number of keys is that of the
     /// remembered ones; a key that was inserted in several generations may count several times.
+    ///
+    /// ```
+    /// use mayhap::{Insertion, Windowed};
+    ///
+    /// let mut recent = Windowed::new(1000, 0.001)?; // the last thousand
+    /// for event in 0..100_000u64 {
+    ///     recent.insert(event);
+    /// }
+    /// assert!((99_000..100_000u64).all(|event| recent.contains(event)));
+    /// assert_eq!(recent.insert(99_500u64), Insertion::Perhaps);
+    /// assert!(recent.fpr() <= 0.001);
+    /// # Ok::<(), mayhap::Error>(())
+    /// ```
     Windowed(Slices) = FAMILY {
         new,
         specified,
@@ -600,12 +600,6 @@ impl Windowed {
     #[must_use]
     pub fn probes(&self) -> u32 {
         self.0.kernel.size.probes
-    }
-
-    /// The bits of all slices.
-    #[must_use]
-    pub fn bits(&self) -> u64 {
-        self.0.kernel.size.bits()
     }
 
     /// What it remembers, and in how many slices.

@@ -247,6 +247,8 @@ impl FastFilter {
     }
 }
 
+impl crate::traits::sealed::Sealed for FastFilter {}
+
 impl Filter for FastFilter {
     fn hashing(&self) -> Hashing {
         self.hashing

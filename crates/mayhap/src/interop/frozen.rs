@@ -125,6 +125,8 @@ impl<R: Rule> Frozen<R> {
     }
 }
 
+impl<R: Rule> crate::traits::sealed::Sealed for Frozen<R> {}
+
 impl<R: Rule> Filter for Frozen<R> {
     fn hashing(&self) -> Hashing {
         Hashing::Foreign(self.hashing)

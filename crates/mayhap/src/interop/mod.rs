@@ -23,8 +23,8 @@
 //! | [`roaring`] | Roaring bitmaps, 32 and 64 bits | yes | yes | – | 8 little-endian bytes |
 //!
 //! ```
-//! use mayhap::bits::Bytes;
-//! use mayhap::interop::{self, Reading};
+//! use mayhap::Bytes;
+//! use mayhap::interop::{Reading, self};
 //!
 //! // One key, "user:0", as Guava 31.1 wrote it.
 //! let file = b"\x01\x06\0\0\0\x01\x10\0\x04\x20\x01\x08\0\x02";

@@ -39,6 +39,8 @@ struct RowGroups {
     groups: Vec<Sbbf>,
 }
 
+impl crate::traits::sealed::Sealed for RowGroups {}
+
 impl Filter for RowGroups {
     fn hashing(&self) -> Hashing {
         Hashing::Foreign(ForeignHash::Xxh64)

@@ -14,6 +14,8 @@
 //! 4096 bits on (10 bits per key, 7 probes). What a given filter does is none of the three:
 //! [`fpr_from_fill`] of its own ones.
 //!
+//! A later version may refine values: do not rely on their last digits.
+//!
 //! All transcendental functions come from `libm`, so that a size computed here is the same size on every
 //! platform. No function panics, for any input. Where `n` is an `f64`, a negative value counts as 0 and NaN
 //! gives NaN. A `p` of NaN asks for nothing: it counts as 1, except where the text says otherwise.

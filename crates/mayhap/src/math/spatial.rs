@@ -6,6 +6,7 @@ use super::bloom::{expected_fill, fpr_from_fill, throws};
 
 /// What is true of one area of a spatial filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct AreaRates {
     /// Cells that have its label.
     pub cells: f64,

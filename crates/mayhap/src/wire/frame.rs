@@ -112,6 +112,7 @@ impl Extent {
 
 /// Everything that the header says.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Header {
     /// The family's id.
     pub family: u16,
@@ -370,6 +371,7 @@ pub fn take_as_writing(header: &mut Header) {
 
 /// How much of the bytes is looked at before they are believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verify {
     /// The header only: what a map of a large file can afford.
     Header,

@@ -5,6 +5,7 @@ mod frame;
 mod reader;
 mod writer;
 
+pub use crate::hash::{HashingProblem, StoredHashing};
 pub use frame::{
     EXCEPTIONS, Extent, Flags, Frame, Header, KEY_RULES, LABELS, MAX_HEADER, METADATA, PAGE, PEER_DATA,
     Verify, mark_writing, take_as_writing,

@@ -14,6 +14,7 @@ use crate::probing::Probing;
 
 /// Whether the payload is read for its checksum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Summing {
     /// Yes.
     Payload,

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use mayhap::AnyFilter;
-use mayhap::bits::Bytes;
 use mayhap::interop::{self, HashRule, Keys, Reading, row_groups};
+use mayhap::{AnyFilter, Bytes};
 
 /// The name of the golden file, and the filter in it as the program wrote it.
 pub(crate) fn containers() -> Vec<(&'static str, Box<dyn AnyFilter>)> {

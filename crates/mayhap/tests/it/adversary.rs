@@ -171,7 +171,7 @@ fn rule_8_crafted_files_are_refused_or_harmless() {
     let keyed = of_keys(spec, 0..100);
     let hashing = keyed.hashing();
     let filter = except(Box::new(keyed), (1000..1020u64).map(|key| hashing.digest_of(key)));
-    let file = mayhap::encode(&*filter, mayhap::wire::Summing::Payload).to_vec();
+    let file = mayhap::encode(&*filter, mayhap::Summing::Payload).to_vec();
     let mut random = Random::new(8);
     for _ in 0..20_000 {
         let mut damaged = file.clone();

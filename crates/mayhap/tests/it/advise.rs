@@ -1,10 +1,9 @@
 //! Advice: each rule, each warning, each refusal; that what is advised can be built and does what is needed.
 
-use mayhap::error::Knob;
-use mayhap::family::{Capabilities, Guarantee, Make};
+use mayhap::advise::{Advice, Beyond, Choice, First, Needs, Reason, Rule, Warning, advise};
 use mayhap::{
-    Advice, AdviseError, AnyFilter, Beyond, Choice, CountingRule, Digest, First, Hashing, Layout, Needs,
-    Reason, Rule, SpecError, Warning, advise,
+    AdviseError, AnyFilter, Capabilities, CountingRule, Digest, Guarantee, Hashing, Knob, Layout, Make,
+    SpecError,
 };
 use mayhap_eval::Random;
 
@@ -391,7 +390,7 @@ fn every_family(keys: u64) -> Vec<(&'static str, Needs)> {
         ("exact", known.with_budget(16 * keys)),
     ];
     let missing = |name: &str| all.iter().all(|&(there, _)| there != name);
-    let families = mayhap::registry::FAMILIES.iter().map(|family| family.name);
+    let families = mayhap::FAMILIES.iter().map(|family| family.name);
     assert_eq!(families.filter(|name| missing(name)).collect::<Vec<_>>(), NOT_ADVISED);
     all
 }
@@ -887,6 +886,6 @@ fn sweep(times: u32, seed: u64) {
             assert!(!warning.to_string().is_empty());
         }
     }
-    assert_eq!(families.len() + NOT_ADVISED.len(), mayhap::registry::FAMILIES.len(), "{families:?}");
+    assert_eq!(families.len() + NOT_ADVISED.len(), mayhap::FAMILIES.len(), "{families:?}");
     assert!(advised > times / 2, "{advised}");
 }

@@ -7,15 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU16;
 
-use mayhap::family::{Make, Profile};
 use mayhap::internals::{Paths, Taken, taken, with_paths};
-use mayhap::registry::FAMILIES;
 use mayhap::shards::MemoryShards;
-use mayhap::wire::Summing;
 use mayhap::{
     AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, BuildError, Counting, CountingRule, Cuckoo,
-    Digest, Dleft, Expanding, Family, Fuse, Hashing, Insertion, Layout, Ribbon, Scalable, SharedInsert,
-    Shifting, Spec, SpecError, Spectral, Table, Windowed, encode, open,
+    Digest, Dleft, Expanding, FAMILIES, Family, Fuse, Hashing, Insertion, Layout, Make, Profile, Ribbon,
+    Scalable, SharedInsert, Shifting, Spec, SpecError, Spectral, Summing, Table, Windowed, encode, open,
 };
 
 use crate::paths;

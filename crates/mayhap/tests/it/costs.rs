@@ -1,8 +1,6 @@
 //! What each family says that it takes is what it plans.
 
-use mayhap::family::Space;
-use mayhap::registry::FAMILIES;
-use mayhap::{Family, Spec};
+use mayhap::{FAMILIES, Family, Space, Spec};
 
 const KEYS: u64 = 1_000_000;
 
@@ -65,8 +63,8 @@ fn a_windowed_filter_takes_2_2_to_3_8_times_the_bound() {
 #[cfg(feature = "std")]
 #[test]
 fn a_roaring_set_takes_16_to_176_bits_per_key_and_at_most_a_bit_per_integer() {
-    use mayhap::family::Make;
-    use mayhap::wire::{PAGE, Summing};
+    use mayhap::wire::PAGE;
+    use mayhap::{Make, Summing};
 
     let Make::Empty(make) = mayhap::family("roaring").expect("roaring").make else {
         panic!("made otherwise")

@@ -1,7 +1,7 @@
 //! Files that somebody wants to be believed: changed, and with the right checksums.
 
 use mayhap::wire::{Header, PAGE, Verify, checksum};
-use mayhap::{AnyFilter, DecodeError, encode, open, registry};
+use mayhap::{AnyFilter, DecodeError, decode, encode, open};
 use mayhap_eval::Random;
 
 /// Where the parameters of a family start.
@@ -75,7 +75,7 @@ pub(crate) fn damage(file: &[u8], seed: u64, rounds: u64) -> (u64, u64) {
             Ok(mut filter) => {
                 opened += 1;
                 use_it(&mut *filter);
-                let again = encode(&*filter, mayhap::wire::Summing::Payload).to_vec();
+                let again = encode(&*filter, mayhap::Summing::Payload).to_vec();
                 assert!(
                     open(again.into(), None).is_ok(),
                     "what was opened and written cannot be opened again"
@@ -96,7 +96,7 @@ pub(crate) fn open_by_header(file: &[u8]) -> Result<Box<dyn AnyFilter>, DecodeEr
     Header::decode(file, file.len() as u64)?;
     let mut frame = mayhap::wire::Frame::parse(&file.to_vec().into(), Verify::Header)?;
     let hashing = frame.hashing(None)?;
-    registry::decode(&mut frame, hashing)
+    decode(&mut frame, hashing)
 }
 
 fn use_it(filter: &mut dyn AnyFilter) {
@@ -107,8 +107,8 @@ fn use_it(filter: &mut dyn AnyFilter) {
         insert.insert_batch(&digests, &mut Vec::new()).unwrap();
     }
     // Who counts by what a damaged file says may lose a key; all others hold what they are given.
-    let keeps = filter.can().inserts
-        && filter.report().guarantee != mayhap::family::Guarantee::FalseNegativesPossible;
+    let keeps =
+        filter.can().inserts && filter.report().guarantee != mayhap::Guarantee::FalseNegativesPossible;
     filter.contains_batch(&digests, &mut hits);
     assert!(!keeps || hits.iter().all(|&hit| hit), "a key was inserted and is denied");
     if let Some(count) = filter.as_count() {
@@ -121,7 +121,7 @@ fn use_it(filter: &mut dyn AnyFilter) {
         });
     }
     let (_, _) = (filter.report(), filter.details());
-    let file = encode(filter, mayhap::wire::Summing::Payload).to_vec();
+    let file = encode(filter, mayhap::Summing::Payload).to_vec();
     if let Ok(other) = open_by_header(&file) {
         let _ = mayhap::combine(filter, &*other, mayhap::Combine::Union);
     }

@@ -6,12 +6,9 @@
 
 use std::collections::HashMap;
 
-use mayhap::error::{Parameter, Value};
-use mayhap::math;
-use mayhap::wire::Summing;
 use mayhap::{
     AnyFilter, Cuckoo, DecodeError, Digest, Error, Filter, Full, Hashing, Insert, Insertion, Key, Layout,
-    Limit, Mismatch, Removal, Remove, Secret, Spec, SpecError, encode,
+    Limit, Mismatch, Parameter, Removal, Remove, Secret, Spec, SpecError, Summing, Value, encode, math,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 

@@ -4,10 +4,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mayhap::interop::redisbloom::{Growth, RedisBloom};
-use mayhap::registry::FAMILIES;
-use mayhap::wire::{Header, PAGE, Summing};
+use mayhap::wire::{Header, PAGE};
 use mayhap::{
-    AnyFilter, Combine, DecodeError, Error, FoldError, Full, Limit, Mismatch, Scalable, combine, encode, open,
+    AnyFilter, Combine, DecodeError, Error, FAMILIES, FoldError, Full, Limit, Mismatch, Scalable, Summing,
+    combine, encode, open,
 };
 use mayhap_eval::Random;
 

@@ -3,11 +3,9 @@
 //! The measured rates pass within 4 standard deviations (a chance of 6e-5 each that a right filter fails, drawn once:
 //! the seeds are fixed).
 
-use mayhap::error::{Knob, Value};
-use mayhap::math;
 use mayhap::{
-    AnyFilter, Bloom, Count, Counting, DecodeError, Dleft, Error, Full, Hashing, Insertion, Limit, Mismatch,
-    Removal, Secret, Spec, SpecError, family,
+    AnyFilter, Bloom, Count, Counting, DecodeError, Dleft, Error, Full, Hashing, Insertion, Knob, Limit,
+    Mismatch, Removal, Secret, Spec, SpecError, Value, family, math,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 

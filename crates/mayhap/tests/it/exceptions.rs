@@ -3,13 +3,10 @@
 use std::num::NonZeroU16;
 use std::ops::Range;
 
-use mayhap::error::Parameter;
-use mayhap::family::Make;
-use mayhap::registry::FAMILIES;
-use mayhap::wire::{EXCEPTIONS, Header, Summing};
+use mayhap::wire::{EXCEPTIONS, Header};
 use mayhap::{
-    AnyFilter, Bloom, Combine, Cuckoo, DecodeError, Digest, Error, Family, Hashing, Insertion, Labels,
-    Mismatch, Removal, Spec, combine, encode, encode_with, except, open,
+    AnyFilter, Bloom, Combine, Cuckoo, DecodeError, Digest, Error, FAMILIES, Family, Hashing, Insertion,
+    Labels, Make, Mismatch, Parameter, Removal, Spec, Summing, combine, encode, encode_with, except, open,
 };
 
 use crate::crafted;

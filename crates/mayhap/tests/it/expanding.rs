@@ -5,12 +5,11 @@
 
 use std::collections::HashMap;
 
-use mayhap::error::Knob;
-use mayhap::spec::DEFAULT_DOUBLINGS;
+use mayhap::sizes::DEFAULT_DOUBLINGS;
 use mayhap::wire::{Frame, Verify};
 use mayhap::{
-    AnyFilter, DecodeError, Digest, Error, Expanding, Filter, Full, Hashing, Insert, Insertion, Limit,
-    Removal, Spec, SpecError, math, registry,
+    AnyFilter, DecodeError, Digest, Error, Expanding, Filter, Full, Hashing, Insert, Insertion, Knob, Limit,
+    Removal, Spec, SpecError, decode, math,
 };
 use mayhap_eval::{ABSENT, Random};
 use proptest::prelude::*;
@@ -365,7 +364,7 @@ fn a_damaged_payload_is_refused_and_never_changed() {
         // Who looks at the header only finds out before anything is changed.
         let mut frame = Frame::parse(&damaged.into(), Verify::Header).unwrap();
         let hashing = frame.hashing(None).unwrap();
-        let mut opened = registry::decode(&mut frame, hashing).unwrap();
+        let mut opened = decode(&mut frame, hashing).unwrap();
         opened.contains(b"");
         let digest = opened.hashing().digest_of(7u64);
         if opened.as_insert().unwrap().insert_digest(digest).is_err() {

@@ -6,12 +6,9 @@
 //! `cargo test -p mayhap --test it fold:: -- --nocapture` prints what was measured.
 
 use mayhap::bits::resized;
-use mayhap::error::{Knob, Parameter, Value};
-use mayhap::family::Make;
-use mayhap::internals;
-use mayhap::registry::FAMILIES;
 use mayhap::{
-    AnyFilter, Bloom, Combine, Filter, FoldError, Hashing, Mismatch, Secret, Spec, combine, math, open,
+    AnyFilter, Bloom, Combine, FAMILIES, Filter, FoldError, Hashing, Knob, Make, Mismatch, Parameter, Secret,
+    Spec, Value, combine, internals, math, open,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 
@@ -383,7 +380,7 @@ fn every_family_that_folds_keeps_its_keys_and_the_rate() {
         assert_eq!((after.inserted, after.fpr_asked), (before.inserted, 0.01), "{}", family.name);
         assert!(!after.over_capacity() && after.fpr_at_capacity <= 0.01, "{}", family.name);
         assert_eq!(folded.family(), *family);
-        let file = mayhap::encode(&*folded, mayhap::wire::Summing::Payload).to_vec();
+        let file = mayhap::encode(&*folded, mayhap::Summing::Payload).to_vec();
         assert_eq!(open(file.into(), None).unwrap().report(), after);
         for fpr in [0.0, 1.0, f64::NAN] {
             assert!(filter.as_fold().unwrap().fold_to(fpr).is_err(), "{}", family.name);

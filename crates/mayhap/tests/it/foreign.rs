@@ -2,9 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use mayhap::AnyFilter;
-use mayhap::bits::Bytes;
 use mayhap::interop::{self, Making, Reading};
+use mayhap::{AnyFilter, Bytes};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -132,12 +131,12 @@ impl Golden {
 
 /// A filter survives our own file format: the same answers, the same bytes of its own format.
 pub(crate) fn through_our_container(filter: &dyn AnyFilter) -> Box<dyn AnyFilter> {
-    let bytes = mayhap::encode(filter, mayhap::wire::Summing::Payload).to_vec();
+    let bytes = mayhap::encode(filter, mayhap::Summing::Payload).to_vec();
     let back = mayhap::open(bytes.clone().into(), None).expect("our own bytes");
     assert_eq!(back.program(), filter.program());
     assert_eq!(back.hashing(), filter.hashing());
     assert_eq!(back.report(), filter.report());
-    assert_eq!(mayhap::encode(&*back, mayhap::wire::Summing::Payload).to_vec(), bytes);
+    assert_eq!(mayhap::encode(&*back, mayhap::Summing::Payload).to_vec(), bytes);
     back
 }
 
@@ -175,7 +174,7 @@ pub(crate) fn is_hardened(format: &str, bytes: &[u8], reading: &Reading) {
         if let Ok(mut filter) = format.read(Bytes::from(bytes), reading) {
             let _ = (filter.contains(b""), filter.contains(b"key"), filter.report(), filter.details());
             let _ = filter.insert_keys(&[b"key"], &mut Vec::new());
-            let ours = mayhap::encode(&*filter, mayhap::wire::Summing::Payload).to_vec();
+            let ours = mayhap::encode(&*filter, mayhap::Summing::Payload).to_vec();
             mayhap::open(ours.into(), None).unwrap_or_else(|e| panic!("{name}: {e}"));
             let _ = format.write(&*filter);
         }

@@ -12,10 +12,10 @@
 //!
 //! Each cell also asks for every key that is in, of which none may be denied.
 
-use mayhap::filters::bloom::Measured;
 use mayhap::math::{self, BlockShape};
-use mayhap::wire::Summing;
-use mayhap::{AnyFilter, Blocked, Bloom, Digest, Filter, Hashing, Insert, Key, Layout, Spec};
+use mayhap::{
+    AnyFilter, Blocked, Bloom, Digest, Filter, Hashing, Insert, Key, Layout, Measured, Spec, Summing,
+};
 use mayhap_eval::{ABSENT, KeyKind, Proportion};
 
 const SIGMAS: f64 = 5.0;
@@ -218,9 +218,7 @@ fn an_intersection_told_keys_that_it_does_not_have() {
     for common in [0, 50_000] {
         let mut filters: Vec<[Box<dyn AnyFilter>; 2]> = Vec::new();
         for name in ["bloom", "blocked", "shifting"] {
-            let mayhap::family::Make::Empty(make) = mayhap::family(name).unwrap().make else {
-                panic!("{name}")
-            };
+            let mayhap::Make::Empty(make) = mayhap::family(name).unwrap().make else { panic!("{name}") };
             filters.push([0, keys - common].map(|from| {
                 let mut filter = make(&Spec::sized(keys, 0.01)).unwrap();
                 for_each_batch(filter.hashing(), KeyKind::Sequential, from, keys, |digests| {
@@ -625,7 +623,7 @@ fn the_rate_of_the_blocks_at_hand_is_that_of_their_keys() {
         let filter = integers(&Spec::sized(300_000, 0.005).with_layout(layout), 300_000);
         let shape = match layout {
             Layout::Compact => BlockShape::Line { full: filter.probes() / 8, half: filter.probes() % 8 == 4 },
-            Layout::Fastest => BlockShape::Split,
+            _ => BlockShape::Split,
         };
         let found = math::blocks_fpr(shape, filter.words());
         assert!(

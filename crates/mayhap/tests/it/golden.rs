@@ -7,12 +7,10 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
-use mayhap::family::Make;
-use mayhap::registry::FAMILIES;
-use mayhap::wire::{Summing, checksum};
+use mayhap::wire::checksum;
 use mayhap::{
-    AnyFilter, Blocked, Bloom, CountingRule, Digest, Hashing, Labels, Layout, Secret, Spec, encode, except,
-    open, positions,
+    AnyFilter, Blocked, Bloom, CountingRule, Digest, FAMILIES, Hashing, Labels, Layout, Make, Secret, Spec,
+    Summing, encode, except, open, positions,
 };
 use mayhap_eval::{ABSENT, KeyKind};
 

@@ -3,10 +3,8 @@
 //!
 //! `docs/library.md` maps the names; its tests look for each of ours in this file.
 
-use mayhap::bits::Bitmap;
-use mayhap::error::Parameter;
 use mayhap::math::{self, ProbesRule};
-use mayhap::{Bloom, Cuckoo, Fuse, Insertion, Key, Limit, Mismatch, Spec, SpecError};
+use mayhap::{Bitmap, Bloom, Cuckoo, Fuse, Insertion, Key, Limit, Mismatch, Parameter, Spec, SpecError};
 
 #[test]
 fn guava_put_might_contain_and_the_rest() {
@@ -125,10 +123,9 @@ fn rust_crates_insert_set_check_and_try_from() {
 #[cfg(feature = "std")]
 #[test]
 fn files_of_guava_and_go_are_made_written_and_read() {
-    use mayhap::AnyFilter;
-    use mayhap::bits::Bytes;
     use mayhap::interop::guava::{self, Strategy};
     use mayhap::interop::{self, Making, Reading};
+    use mayhap::{AnyFilter, Bytes};
 
     fn filled(mut filter: Box<dyn AnyFilter>) -> Box<dyn AnyFilter> {
         filter.insert_keys(&[b"text"], &mut Vec::new()).unwrap();

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use mayhap::registry::FAMILIES;
-use mayhap::wire::{Frame, Summing, Verify};
-use mayhap::{DecodeError, encode, open};
+use mayhap::wire::{Frame, Verify};
+use mayhap::{DecodeError, FAMILIES, Summing, encode, open};
 
 use crate::containers;
 
@@ -128,7 +127,7 @@ fn filters_of_other_programs_have_no_exceptions() {
     }
     let section = [7u8; 16];
     for (name, filter) in containers::containers() {
-        let file = mayhap::family::encode_with(&*filter, Summing::Payload, &[(2, &section)]).to_vec();
+        let file = mayhap::encode_with(&*filter, Summing::Payload, &[(2, &section)]).to_vec();
         assert!(open(file.into(), None).is_err(), "{name}");
     }
 }

@@ -1,9 +1,7 @@
 //! Filters of other programs that are read and asked: Parquet's, FastFilter's, those of Python packages, Roaring bitmaps.
 
-use mayhap::AnyFilter;
-use mayhap::bits::Bytes;
 use mayhap::interop::{self, HashRule, Keys, Making, Reading, recognise, sbbf};
-use mayhap::{Combine, DecodeError};
+use mayhap::{AnyFilter, Bytes, Combine, DecodeError};
 use sha2::Digest as _;
 
 use crate::foreign::{Golden, Lines, insert_all, is_hardened, make, read, through_our_container, write};

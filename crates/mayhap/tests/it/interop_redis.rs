@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::num::{NonZeroU8, NonZeroU16};
 
-use mayhap::bits::Bytes;
-use mayhap::error::{Knob, Parameter, Value};
 use mayhap::interop::bloomfilter_crate::{self, VALKEY_SEED};
 use mayhap::interop::redis_dump::{Dump, Loading};
 use mayhap::interop::redisbloom::{Growth, RedisBloom};
 use mayhap::interop::redisbloom_cuckoo::RedisCuckoo;
 use mayhap::interop::{self, Making, Reading, recognise};
-use mayhap::{AnyFilter, Combine, DecodeError, Full, Insertion, Limit, Mismatch, SpecError, combine};
+use mayhap::{
+    AnyFilter, Bytes, Combine, DecodeError, Full, Insertion, Knob, Limit, Mismatch, Parameter, SpecError,
+    Value, combine,
+};
 
 use crate::crafted;
 use crate::foreign::{Golden, insert_all, is_hardened, make, read, sha256, through_our_container, write};
@@ -508,7 +509,7 @@ fn what_others_cannot_be_made_of_is_refused() {
 
 #[test]
 fn crafted_files_of_ours_are_refused_or_do_no_harm() {
-    let ours = |filter: &dyn AnyFilter| mayhap::encode(filter, mayhap::wire::Summing::Payload).to_vec();
+    let ours = |filter: &dyn AnyFilter| mayhap::encode(filter, mayhap::Summing::Payload).to_vec();
     let opened = |file: Vec<u8>| mayhap::open(file.into(), None).map(|_| ()).unwrap_err();
     let redis = |name, format| {
         ours(&*read(format, dump_file(&chunks(&Golden::new("redisbloom", name))), &Reading::default()))

@@ -2,10 +2,9 @@
 
 use std::fmt::Debug;
 
-use mayhap::wire::Summing;
 use mayhap::{
     AnyFilter, Blocked, Counting, Dleft, Filter, Insert, Insertion, Key, Scalable, Shifting, Spectral,
-    Windowed, encode,
+    Summing, Windowed, encode,
 };
 
 /// The methods of a type that no trait of the library has: those that take keys of any kind.

@@ -3,15 +3,10 @@
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 
-use mayhap::family::Make;
 use mayhap::internals::{Paths, with_paths};
-use mayhap::registry::FAMILIES;
-use mayhap::wire::Summing;
 use mayhap::{
-    AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Counting, Cuckoo, Dleft, Error,
-    Expanding, Family, Hashing, Insertion, Key, Layout, Removal, Scalable, Secret, SharedInsert, Shifting,
-    ShiftingAssociation, ShiftingMultiplicity, Spatial, Spec, Spectral, Table, Windowed, combine, encode,
-    open,
+    AnyFilter, AtomicBlocked, AtomicBloom, Blocked, Bloom, Combine, Error, FAMILIES, Family, Hashing,
+    Insertion, Key, Layout, Make, Removal, Secret, SharedInsert, Spec, Summing, combine, encode, open,
 };
 use mayhap_eval::KeyKind;
 use proptest::prelude::*;
@@ -182,7 +177,7 @@ impl Pair {
                 assert_eq!(self.filter.report(), report);
             }
             Operation::Clear => {
-                if !clear(&mut *self.filter) {
+                if !self.filter.clear() {
                     self.filter = make(self.family, self.paths);
                 }
                 self.model.clear();
@@ -233,24 +228,6 @@ impl Pair {
             assert_eq!(slots.used, self.model.values().sum::<u64>());
         }
     }
-}
-
-/// Empties a filter by the method of its type; false where the type has none.
-pub(crate) fn clear(filter: &mut dyn AnyFilter) -> bool {
-    let any: &mut dyn Any = filter;
-    macro_rules! clear_if_it_is {
-        ($($type:ty),*) => {
-            $(if let Some(filter) = any.downcast_mut::<$type>() {
-                filter.clear();
-                return true;
-            })*
-        };
-    }
-    clear_if_it_is!(
-        Bloom, Blocked, Counting, Spectral, Dleft, Cuckoo, Scalable, Windowed, Shifting, Expanding, Table
-    );
-    clear_if_it_is!(Spatial, ShiftingAssociation, ShiftingMultiplicity);
-    false
 }
 
 proptest! {

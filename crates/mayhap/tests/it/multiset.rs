@@ -5,11 +5,9 @@
 use std::any::Any;
 use std::collections::HashMap;
 
-use mayhap::family::Make;
-use mayhap::wire::Summing;
 use mayhap::{
-    AnyFilter, Combine, Count, Counting, CountingRule, Dleft, Error, Insertion, Mismatch, Removal, Spec,
-    Spectral, combine, encode, family, open,
+    AnyFilter, Combine, Count, Counting, CountingRule, Dleft, Error, Insertion, Make, Mismatch, Removal,
+    Spec, Spectral, Summing, combine, encode, family, open,
 };
 use proptest::prelude::*;
 
@@ -99,7 +97,7 @@ fn check_counters(filter: &dyn AnyFilter) {
         if filter.rule() == RecurringMinimum {
             return;
         }
-        if filter.width() == mayhap::bits::Width::Variable {
+        if filter.width() == mayhap::Width::Variable {
             assert_eq!(filter.overflowed(), values.iter().filter(|&&value| value > 15).count() as u64);
         } else {
             let at_top = values.iter().filter(|&&value| value == filter.ceiling()).count();

@@ -1,9 +1,8 @@
 //! Bumped ribbon filters: they are found for every number of keys, hold all of them, take hardly more than they must and err
 //! as often as they say.
 
-use mayhap::error::Knob;
 use mayhap::shards::{DigestShards, MemoryShards};
-use mayhap::{BuildError, Error, Hashing, Layout, Ribbon, Secret, Spec, SpecError};
+use mayhap::{BuildError, Error, Hashing, Knob, Layout, Ribbon, Secret, Spec, SpecError};
 use mayhap_eval::Proportion;
 
 use crate::crafted;

@@ -3,12 +3,9 @@
 //! The measured rates of SCL-1 to SCL-4 pass within 4 standard deviations, of the count and of 2% from one seed to the
 //! next (a chance of 6e-5 each that a right filter fails, drawn once: the seeds are fixed).
 
-use mayhap::error::Knob;
-use mayhap::error::{Parameter, Value};
-use mayhap::wire::Summing;
 use mayhap::{
-    AnyFilter, Bloom, DecodeError, Full, Hashing, Insertion, Limit, Mismatch, Scalable, Secret, Spec,
-    SpecError, encode, math, open,
+    AnyFilter, Bloom, DecodeError, Full, Hashing, Insertion, Knob, Limit, Mismatch, Parameter, Scalable,
+    Secret, Spec, SpecError, Summing, Value, encode, math, open,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 

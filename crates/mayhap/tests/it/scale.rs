@@ -5,8 +5,7 @@
 
 use std::num::NonZeroU16;
 
-use mayhap::family::Make;
-use mayhap::{AnyFilter, Digest, Hashing, Insertion, Labels, Removal, Spec, family};
+use mayhap::{AnyFilter, Digest, Hashing, Insertion, Labels, Make, Removal, Spec, family};
 
 /// Numbers below this are keys or absent, about as many of either.
 const NUMBERS: u64 = 60_000_000;

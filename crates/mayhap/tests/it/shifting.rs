@@ -4,9 +4,9 @@
 //! next: a chance of 6e-5 each that a right filter fails. There are 38 comparisons, so 2.4e-3 for all; drawn once, since
 //! the seeds are fixed.
 
-use mayhap::family::Guarantee;
 use mayhap::{
-    AnyFilter, Bloom, Combine, DecodeError, Error, Hashing, Removal, Remove, Secret, Shifting, Spec, combine,
+    AnyFilter, Bloom, Combine, DecodeError, Error, Guarantee, Hashing, Removal, Remove, Secret, Shifting,
+    Spec, combine,
 };
 use mayhap_eval::{ABSENT, KeyKind, Proportion};
 

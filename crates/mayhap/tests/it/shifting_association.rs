@@ -5,9 +5,8 @@
 
 use std::collections::HashMap;
 
-use mayhap::filters::shifting_association::Part;
 use mayhap::{
-    AnyFilter, Association, Bloom, DecodeError, Error, Filter, Hashing, Insertion, Removal, Secret,
+    AnyFilter, Association, Bloom, DecodeError, Error, Filter, Hashing, Insertion, Part, Removal, Secret,
     ShiftingAssociation, Spec, math,
 };
 use mayhap_eval::{ABSENT, Proportion};

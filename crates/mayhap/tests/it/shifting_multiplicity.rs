@@ -5,10 +5,9 @@
 
 use std::collections::HashMap;
 
-use mayhap::family::Guarantee;
 use mayhap::{
-    AnyFilter, Bloom, Count, DecodeError, Error, Hashing, Insert, Insertion, Removal, Remove, Secret,
-    ShiftingMultiplicity, Spec,
+    AnyFilter, Bloom, Count, DecodeError, Error, Guarantee, Hashing, Insert, Insertion, Removal, Remove,
+    Secret, ShiftingMultiplicity, Spec,
 };
 use mayhap_eval::{ABSENT, Proportion};
 use proptest::prelude::*;

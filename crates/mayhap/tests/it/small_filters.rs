@@ -9,9 +9,7 @@
 
 use std::num::NonZeroU16;
 
-use mayhap::family::Make;
-use mayhap::registry::FAMILIES;
-use mayhap::{AnyFilter, Digest, Family, Layout, Report, Spec};
+use mayhap::{AnyFilter, Digest, FAMILIES, Family, Layout, Make, Report, Spec};
 use mayhap_eval::{Proportion, Random};
 
 const KEYS: [u64; 11] = [1, 2, 3, 5, 10, 20, 50, 100, 200, 500, 1000];

@@ -5,12 +5,10 @@
 
 use std::collections::HashMap;
 
-use mayhap::error::Knob;
-use mayhap::error::{AreaNameProblem, Parameter, Value};
 use mayhap::wire::{Header, LABELS, PAGE, checksum};
 use mayhap::{
-    AnyFilter, DecodeError, Digest, Full, Hashing, Insertion, Label, Limit, Mismatch, Secret, Spatial, Spec,
-    SpecError, math, positions,
+    AnyFilter, AreaNameProblem, DecodeError, Digest, Full, Hashing, Insertion, Knob, Label, Limit, Mismatch,
+    Parameter, Secret, Spatial, Spec, SpecError, Value, math, positions,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 use proptest::prelude::*;
@@ -533,9 +531,7 @@ fn damaged_files_are_refused_or_harmless() {
         // Who looks at the header only believes the payload, and comes to no harm.
         let mut frame = mayhap::wire::Frame::parse(&damaged.into(), mayhap::wire::Verify::Header).unwrap();
         let hashing = frame.hashing(None);
-        if let Some(Ok(mut filter)) =
-            hashing.ok().map(|hashing| mayhap::registry::decode(&mut frame, hashing))
-        {
+        if let Some(Ok(mut filter)) = hashing.ok().map(|hashing| mayhap::decode(&mut frame, hashing)) {
             let filter: &mut dyn std::any::Any = &mut *filter;
             use_it(filter.downcast_mut().expect("the family was not changed"));
         }

@@ -1,11 +1,8 @@
 //! What is requested of a new filter, and what is granted.
 
-use mayhap::bits::Width;
-use mayhap::error::Knob;
 use mayhap::math::MAX_PROBES;
-use mayhap::registry::FAMILIES;
-use mayhap::spec::{MAX_BITS, MIN_FPR};
-use mayhap::{CountingRule, Layout, Spec, SpecError, math};
+use mayhap::sizes::{MAX_BITS, MIN_FPR};
+use mayhap::{CountingRule, FAMILIES, Knob, Layout, Spec, SpecError, Width, math};
 
 /// As floating-point numbers 2^63 - 1 and 2^63 are the same, and one of them is too many names.
 #[test]

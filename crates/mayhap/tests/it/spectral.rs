@@ -4,10 +4,9 @@
 //! 5% of itself at most. They pass within 15% of the expected values, and minimum selection within 8% of the rate of
 //! false positives.
 
-use mayhap::bits::Width;
 use mayhap::{
     AnyFilter, Bloom, Combine, Count, CountingRule, DecodeError, Error, Hashing, Insertion, Mismatch,
-    Removal, Remove, Secret, Spec, Spectral, combine, open,
+    Removal, Remove, Secret, Spec, Spectral, Width, combine, open,
 };
 use mayhap_eval::{ABSENT, Zipf};
 
@@ -20,7 +19,7 @@ fn sized(cells: u64, probes: u32, rule: CountingRule, counter_bits: Option<u32>)
     let width = u64::from(counter_bits.unwrap_or(4));
     let bits = match rule {
         RecurringMinimum => cells * width + cells.div_ceil(2) * width + cells,
-        MinimumSelection | MinimalIncrease => cells * width,
+        _ => cells * width,
     };
     let spec = Spec::new().with_bits(bits).with_probes(probes).with_counting_rule(rule);
     counter_bits.map_or(spec, |bits| spec.with_counter_bits(bits))

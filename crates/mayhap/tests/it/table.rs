@@ -5,12 +5,10 @@
 
 use std::collections::HashSet;
 
-use mayhap::error::Knob;
-use mayhap::error::{Parameter, Value};
-use mayhap::wire::{Frame, Summing, Verify};
+use mayhap::wire::{Frame, Verify};
 use mayhap::{
-    DecodeError, Digest, Filter, Full, Hashing, Insert, Insertion, Limit, Merge, Mismatch, Spec, SpecError,
-    Table, encode, registry,
+    DecodeError, Digest, Filter, Full, Hashing, Insert, Insertion, Knob, Limit, Merge, Mismatch, Parameter,
+    Spec, SpecError, Summing, Table, Value, decode, encode,
 };
 use mayhap_eval::{ABSENT, Random};
 
@@ -306,7 +304,7 @@ fn assert_noticed(file: Vec<u8>) {
     assert_eq!(Table::from_bytes(&file).err(), Some(DecodeError::Payload { problem }));
     let mut frame = Frame::parse(&file.into(), Verify::Header).unwrap();
     let hashing = frame.hashing(None).unwrap();
-    let mut opened = registry::decode(&mut frame, hashing).unwrap();
+    let mut opened = decode(&mut frame, hashing).unwrap();
     let digests: Vec<Digest> = (0..5000u64).map(|key| hashing.digest_of(key)).chain(crowd(100)).collect();
     opened.contains_batch(&digests, &mut Vec::new());
     let before = encode(&*opened, Summing::Payload).to_vec();
@@ -367,7 +365,7 @@ fn damaged_lines_are_refused_and_never_changed() {
         let error = Table::from_bytes(&file).unwrap_err();
         let mut frame = Frame::parse(&file.into(), Verify::Header).unwrap();
         let hashing = frame.hashing(None).unwrap();
-        assert_eq!(registry::decode(&mut frame, hashing).err(), Some(error));
+        assert_eq!(decode(&mut frame, hashing).err(), Some(error));
         error
     };
     let order = DecodeError::Payload { problem: "the keys beside the lines are not in order" };

@@ -1,7 +1,6 @@
 //! Sets within a known universe: no wrong answer about any key of it, in as many bits as the formula says.
 
-use mayhap::filters::universe::Overlap;
-use mayhap::{AnyFilter, BuildError, Filter, Layout, Spec, Universe};
+use mayhap::{AnyFilter, BuildError, Filter, Layout, Overlap, Spec, Universe};
 use mayhap_eval::Proportion;
 
 fn keys(range: std::ops::Range<u64>) -> Vec<u64> {

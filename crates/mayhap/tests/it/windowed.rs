@@ -6,11 +6,9 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use mayhap::error::Knob;
-use mayhap::family::Guarantee;
-use mayhap::wire::Summing;
 use mayhap::{
-    AnyFilter, Bloom, DecodeError, Hashing, Insertion, Secret, Spec, SpecError, Windowed, encode, math, open,
+    AnyFilter, Bloom, DecodeError, Guarantee, Hashing, Insertion, Knob, Secret, Spec, SpecError, Summing,
+    Windowed, encode, math, open,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 use proptest::prelude::*;

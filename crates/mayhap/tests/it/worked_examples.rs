@@ -3,12 +3,10 @@
 //! Sorting with a byte of bits, the words of 11, 32 and 106 and the sign-in state of 100 million users are
 //! beside the code, in `bits/bitmap.rs`. What other libraries call things is in `interfaces.rs`.
 
-use mayhap::bits::OutOfRange;
-use mayhap::filters::bitmap::BitmapSet;
-use mayhap::wire::{PAGE, Summing};
+use mayhap::wire::PAGE;
 use mayhap::{
-    AnyFilter, Bloom, Cuckoo, DecodeError, Error, FoldError, Full, Insertion, Layout, Limit, Mismatch, Spec,
-    SpecError, encode, open,
+    AnyFilter, BitmapSet, Bloom, Cuckoo, DecodeError, Error, FoldError, Full, Insertion, Layout, Limit,
+    Mismatch, OutOfRange, Spec, SpecError, Summing, encode, open,
 };
 
 // Filters with positions from a textbook.
@@ -101,7 +99,7 @@ fn sign_in_state_survives_its_file() {
 #[test]
 fn four_billion_alone_takes_under_100_bytes_behind_the_header() {
     let family = mayhap::family("roaring").unwrap();
-    let mayhap::family::Make::Empty(make) = family.make else { panic!("made otherwise") };
+    let mayhap::Make::Empty(make) = family.make else { panic!("made otherwise") };
     let mut set = make(&Spec::new().with_capacity(1)).unwrap();
     set.insert_keys(&[&4_000_000_000u64.to_le_bytes()], &mut Vec::new()).unwrap();
     let file = encode(&*set, Summing::Payload).to_vec();
@@ -155,7 +153,7 @@ fn a_source_is_not_said_twice() {
 #[test]
 fn errors_arise_with_their_texts() {
     let make = |name: &str, spec: &Spec| match mayhap::family(name).unwrap().make {
-        mayhap::family::Make::Empty(make) => make(spec),
+        mayhap::Make::Empty(make) => make(spec),
         _ => panic!("{name} is made otherwise"),
     };
     let mut cuckoo = Cuckoo::with_slots(1000, 8, Layout::Fastest).unwrap();
@@ -199,7 +197,7 @@ fn errors_arise_with_their_texts() {
 /// The texts of all errors. Some values are hard to reach by calls; those that are not arise in the test above and elsewhere.
 #[test]
 fn errors_have_the_texts_of_the_snapshot() {
-    use mayhap::error::{AreaNameProblem as Problem, Knob, Parameter, Value};
+    use mayhap::{AreaNameProblem as Problem, Knob, Parameter, Value};
     use {DecodeError as D, FoldError as F, Mismatch as M, SpecError as S};
     fn differ(what: Parameter, ours: impl Into<Value>, theirs: impl Into<Value>) -> Error {
         Mismatch::Differ { what, ours: ours.into(), theirs: theirs.into() }.into()
