@@ -14,8 +14,8 @@ use std::num::NonZeroU16;
 use std::path::Path;
 
 use mayhap::{
-    AnyFilter, CountingRule, Digest, FAMILIES, Family, Hashing, Layout, Make, Secret, Spec, Summing, encode,
-    except,
+    AnyFilter, CountingRule, Digest, FAMILIES, Family, Hashing, Knob, Layout, Make, Secret, Spec, Summing,
+    encode, except,
 };
 use mayhap_eval::{ABSENT, KeyKind};
 
@@ -27,7 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let folder = Path::new(&folder);
     for family in FAMILIES {
         // In families of many sets, three of them.
-        write(folder, family.name, family, Spec::new().with_areas(3))?;
+        let spec = if family.takes(Knob::Areas) { Spec::new().with_areas(3) } else { Spec::new() };
+        write(folder, family.name, family, spec)?;
     }
     let bloom = mayhap::Bloom::FAMILY;
     let hashed = |hashing| Spec::new().with_hashing(hashing);
