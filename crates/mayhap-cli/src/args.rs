@@ -140,7 +140,7 @@ impl Common {
         Progress::new(self.manner(), what, Unit::Keys, Some(keys))
     }
 
-    /// A progress bar for work on nobody knows how many keys.
+    /// A progress bar for an unknown number of keys.
     pub(crate) fn progress_of_any_keys(&self, what: &'static str) -> Progress {
         Progress::new(self.manner(), what, Unit::Keys, None)
     }

@@ -145,7 +145,7 @@ impl FormatArgs {
         if self.column.is_some() {
             return Ok(FileFormat::Parquet);
         }
-        // What cannot be read is told by whoever opens it.
+        // What cannot be read is reported when it is opened.
         let Some(start) = start_of(path) else { return Ok(FileFormat::Mayhap) };
         shown(path, start)?.ok_or_else(|| {
             let unknown = DecodeError::Magic { found: start };

@@ -348,7 +348,7 @@ pub(crate) struct Chunk {
     pub(crate) number: u64,
     /// The number of the first record in its input, from 1, if records are numbered.
     pub(crate) first_record: u64,
-    /// Nothing more was waiting when it was read: whoever prints should print now.
+    /// Nothing more was waiting when it was read: results should be printed now.
     pub(crate) last_for_now: bool,
     /// Its first record is the first of its input.
     pub(crate) starts_input: bool,

@@ -56,7 +56,7 @@ impl Unit {
     }
 }
 
-/// Counts bytes read or keys done, and shows them if somebody wants to see.
+/// Counts bytes read or keys done, and shows them if progress is on.
 pub(crate) struct Progress(Option<Shown>);
 
 struct Shown {

@@ -62,7 +62,7 @@ impl SecretArgs {
         open(secret.as_ref().ok()).map_err(|error| explain(error, filter, &path, secret.err()))
     }
 
-    /// A filter made of others has their secret, and no key file beside it unless somebody puts one there.
+    /// A filter made of others has their secret, and no key file beside it unless one is put there.
     pub(crate) fn remind(&self, common: &Common, hashing: Hashing, input: &Path, output: &Path) {
         let own = beside(output);
         if matches!(hashing, Hashing::Keyed(_)) && !own.exists() {

@@ -91,7 +91,7 @@ impl Held {
     /// [`StoreError`] names the file and what the system says; then the old file is untouched.
     pub fn put(mut self, filter: &dyn AnyFilter) -> Result<(), StoreError> {
         if !self.is_named() {
-            let problem = "it was removed or replaced by somebody else meanwhile";
+            let problem = "another process removed or replaced it meanwhile";
             return Err(StoreError::io(&self.path, "write")(io::Error::other(problem)));
         }
         replace(&self.path, Some(&self.locked), filter, self.metadata.as_ref())?;

@@ -5,7 +5,7 @@
 //!                                                                  └──▶ the same blocks in one file, if memory is short
 //! ```
 //!
-//! How many shards a filter has follows from the number of its keys, which nobody knows before the end. So the parts are
+//! How many shards a filter has follows from the number of its keys, which is unknown before the end. So the parts are
 //! fixed, and a shard is some of them, or what is found in one of them.
 
 use std::fs::File;

@@ -36,7 +36,7 @@ use crate::spec::{
 
 /// What is needed of a filter. Whatever is not said is not needed.
 ///
-/// Without a number of keys nobody knows it, and the filter has to grow; without a rate it is 1%.
+/// Without `keys` their number is unknown, and the filter has to grow; without a rate it is 1%.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Needs {
     keys: Option<u64>,
@@ -143,7 +143,7 @@ impl Needs {
         self
     }
 
-    /// More keys come than were said, nobody knows how many.
+    /// The number of keys is unknown, or may exceed `keys`.
     #[must_use]
     pub const fn growing(mut self) -> Self {
         self.grows = true;
@@ -283,7 +283,7 @@ impl fmt::Display for Beyond {
 pub struct RunnerUp {
     /// What it would be.
     pub choice: Choice,
-    /// Why somebody may want it instead.
+    /// What it is better at.
     pub reason: Reason,
 }
 
@@ -449,8 +449,8 @@ impl Rule {
                 (8, "keys are removed, and the question is how often, or they are in very often")
             }
             Self::Window => (9, "the last keys of an endless stream"),
-            Self::GrowsSteadily => (10, "nobody knows how many keys, and no insert may take long"),
-            Self::Grows => (10, "nobody knows how many keys"),
+            Self::GrowsSteadily => (10, "an unknown number of keys, and no insert may take long"),
+            Self::Grows => (10, "an unknown number of keys"),
             Self::Removable => (11, "keys are removed, and are in at most 8 times each"),
             Self::RemovableSteady => {
                 (12, "keys are removed that are in more often, or no insert may take long")
@@ -608,11 +608,9 @@ impl fmt::Display for Warning {
             Self::DependsOnKeys => {
                 f.write_str("its size depends on which integers are in; this is for random ones of 32 bits")
             }
-            Self::Keyed => f.write_str(
-                "somebody who is not trusted chooses keys: hash with a secret of 128 random bits that nobody else has",
-            ),
+            Self::Keyed => f.write_str("untrusted users choose keys: hash with a secret of 128 random bits"),
             Self::HostileRemoves => f.write_str(
-                "somebody who is not trusted chooses keys: let nobody remove a key who cannot prove that it is in",
+                "untrusted users choose keys: remove a key only for a user who proves that it is in",
             ),
             Self::Exceptions { others, listed, bytes } => write!(
                 f,
@@ -873,7 +871,7 @@ impl Needs {
         self.counts.is_some_and(|most| most <= shifting_multiplicity::MAX_COUNT.into()) && !self.removes
     }
 
-    /// How often the same key is in, or counted. Once, if nobody said.
+    /// How often the same key is in, or counted. Once, if it is not given.
     const fn most_copies(&self) -> u64 {
         match (self.copies, self.counts) {
             (Some(copies), Some(counts)) if copies > counts => copies,
@@ -1003,7 +1001,7 @@ fn fit(needs: &Needs, family: &'static Family, ask: Ask) -> Result<(Choice, Vec<
     let mut warnings = Vec::new();
     let capacity = if *family == bitmap::FAMILY { needs.integers } else { None };
     let sized = Spec::new().with_capacity(capacity.unwrap_or_else(|| needs.capacity()));
-    // Of a set in a known universe the rate is that of keys that nobody knew. It is low only if somebody asks.
+    // Of a set in a known universe the rate is that of unknown keys. It is low only on request.
     let fpr = if *family == universe::FAMILY { needs.fpr } else { Some(needs.rate()) };
     let fpr = fpr.filter(|_| !family.can.exact);
     let spec = ask(needs, fpr.map_or(sized, |fpr| sized.with_fpr(fpr)));

@@ -43,7 +43,7 @@ pub(crate) fn copy<H: Copy>(hashes: &[H], to: &mut [H]) {
     to.copy_from_slice(hashes);
 }
 
-/// Hands runs of keys to so many threads, each of which works with a state of its own; returns the states, and the
+/// Hands runs of keys to `threads` threads, each of which works with a state of its own; returns the states, and the
 /// panic of a thread if there was one. `None` if there are too few keys for more than one thread.
 #[cfg(feature = "std")]
 pub(crate) fn in_parallel<K: Sync, S: Send>(

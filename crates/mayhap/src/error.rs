@@ -444,7 +444,7 @@ impl fmt::Display for BuildError {
             ),
             Self::Unsolved { keys, tries } => write!(
                 f,
-                "no filter of {keys} keys was found with {tries} seeds; somebody has chosen the keys; hash with another \
+                "no filter of {keys} keys was found with {tries} seeds; the keys seem to be chosen for it; hash with another \
                  seed or a secret"
             ),
         }
@@ -1154,7 +1154,7 @@ pub enum AdviseError {
         /// The other.
         other: Need,
     },
-    /// What is needed is sized by the number of keys, and nobody said it.
+    /// What is needed is sized by the number of keys, which is not given.
     KeysUnknown {
         /// What is needed.
         need: Need,

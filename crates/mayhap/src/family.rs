@@ -217,7 +217,7 @@ pub type MakeCounted =
 
 /// Makes a filter of the keys of two sets, in any order and as often as they like. The spec says how many there are in either.
 pub type MakeOfTwo = fn(&Spec, &[Digest], &[Digest]) -> Result<Box<dyn AnyFilter>, SpecError>;
-/// Makes a filter of all of its keys, by so many threads, whose number does not change it.
+/// Makes a filter of all its keys with a number of threads, which does not change it.
 pub type MakeFromDigests = fn(&Spec, &dyn DigestShards, usize) -> Result<Box<dyn AnyFilter>, BuildError>;
 
 /// Makes a filter of a set within a universe, which can but need not have the keys of the set too; by so many threads, whose
@@ -241,9 +241,9 @@ pub enum Make {
     Counted(MakeCounted),
     /// With all keys of two sets, since what is stored of a key is which of them it is in.
     OfTwo(MakeOfTwo),
-    /// Of all its keys at once, by so many threads.
+    /// Of all its keys at once, with a number of threads.
     FromDigests(MakeFromDigests),
-    /// Of all its keys and of all that are not in it, by so many threads.
+    /// Of all its keys and of all others, with a number of threads.
     Within(MakeWithin),
 }
 

@@ -124,7 +124,7 @@ pub struct Cut {
     pub pointer: Option<String>,
 }
 
-/// Entries with this bit are for information: whoever does not know one keeps it. Others change what a key means.
+/// Entries with this bit are for information: a reader that does not know one keeps it. Others change what a key means.
 const INFORMATION: u16 = 1 << 15;
 
 const CRLF: u16 = 1;

@@ -8,7 +8,7 @@
 //! for url in ["https://a.example/", "https://b.example/"] {
 //!     seen.insert(url);
 //! }
-//! assert!(seen.contains("https://a.example/")); // perhaps in: true for every key inserted
+//! assert!(seen.contains("https://a.example/")); // probably in: true for every key inserted
 //! let bytes = seen.to_bytes(); // the same bytes that the `mayhap` command reads and writes
 //! assert_eq!(Bloom::from_bytes(&bytes)?, seen);
 //! # Ok::<(), mayhap::Error>(())
@@ -18,27 +18,27 @@
 //!
 //! | you have | take | because |
 //! |---|---|---|
-//! | a set that fits memory | [`Exact`] or a hash set | no errors at all |
+//! | a set that fits in memory | [`Exact`] or a hash set | no errors |
 //! | integers below some bound | [`BitmapSet`] | one bit per possible integer, exact |
-//! | integers far apart | `RoaringSet`, of the feature `roaring`, | exact, and small when sparse |
-//! | keys of any kind, their number known | [`Bloom`] | 9.6 bits per key at 1%, inserts and merges |
+//! | integers far apart | `RoaringSet`, of the feature `roaring` | exact, and small when sparse |
+//! | a known number of keys of any kind | [`Bloom`] | 9.6 bits per key at 1%, inserts and merges |
 //! | the same, and speed matters more than 5% of space | [`Blocked`] | one cache line per key |
 //! | the same, filled by many threads | [`AtomicBloom`], [`AtomicBlocked`] | inserts through `&self` |
-//! | keys that leave again | [`Counting`] | a counter in place of each bit; removes, merges, becomes a [`Bloom`] |
-//! | the same in half the space | [`Dleft`] | remainders in buckets; says when it is full |
-//! | keys that come often, and the question is how often | [`Spectral`] | never too low, and rarely too high |
-//! | several sets, and the question is which one | [`Spatial`] | a label in place of each bit |
-//! | the rate of [`Bloom`] with half the memory accesses | [`Shifting`] | two bits with one load; removes if it has counters |
-//! | two sets, and the question is which | [`ShiftingAssociation`] | one load where two filters take two, and nearly all answers clear |
+//! | half the memory accesses of [`Bloom`] | [`Shifting`] | two bits with one load; removes if it has counters |
+//! | keys that are removed | [`Cuckoo`] | 10.5 bits per key at 1%, 13.7 at 0.1% |
+//! | keys that are removed, and inserts of equal time | [`Dleft`] | remainders in buckets; says when it is full |
+//! | keys that are removed, and filters that merge | [`Counting`] | a counter in place of each bit; becomes a [`Bloom`] |
+//! | counts of keys | [`Spectral`] | never too low, and rarely too high |
 //! | counts up to 57, known beforehand | [`ShiftingMultiplicity`] | a bit at a distance in place of counters |
-//! | keys that leave again | [`Cuckoo`] | removes; 10.5 bits per key at 1%, 13.7 at 0.1% |
-//! | a set that is known and stays as it is | [`Fuse`] | 9.0 bits per key at 0.4%; no inserts |
-//! | the same, as small as it gets | [`Ribbon`] | 8.03 bits per key at 0.4%, and any rate |
-//! | a set, and all others that will be asked for are known | [`Universe`] | no wrong answer about either |
-//! | keys of any kind, their number unknown | [`Scalable`] | grows, and keeps its rate |
-//! | a stream without end: was it among the last W? | [`Windowed`] | forgets older keys; 20.4 bits per key at 1% |
-//! | keys of whom nobody knows how many | [`Expanding`] | doubles as they come, and keeps its rate and its speed |
-//! | "is it new?" of many keys, with hardly an error | [`Table`] | one cache line each; grows; 41.8 bits per key at 1e-9 |
+//! | several sets: which one is a key in? | [`Spatial`] | a label in place of each bit |
+//! | two sets: which one is a key in, or both? | [`ShiftingAssociation`] | one load where two filters take two |
+//! | a set that never changes | [`Fuse`] | 9.0 bits per key at 0.4%; no inserts |
+//! | the same, in the least space | [`Ribbon`] | 8.03 bits per key at 0.4%, and any rate |
+//! | a set, and a list of all other keys that are looked up | [`Universe`] | no wrong answer about either |
+//! | an unknown number of keys | [`Scalable`] | grows, and keeps its rate |
+//! | the same, with removals and fast lookups | [`Expanding`] | doubles, and keeps its rate and its speed |
+//! | an endless stream: was it among the last n? | [`Windowed`] | forgets older keys; 20.4 bits per key at 1% |
+//! | a stream of many keys: is it new? | [`Table`] | one cache line; grows; 41.8 bits per key at 1e-9 |
 //! | one of these, and keys that it must not admit | [`except`] | denies them exactly, for 128 bits each |
 //!
 //! [`advise::advise`] reads such a table for you: it takes what is [needed](advise::Needs) and gives the family, what to ask of it,

@@ -145,7 +145,7 @@ impl ExactSizeIterator for Positions {}
 /// Calls `then` with the different positions of one key, in the order in which they are probed.
 ///
 /// Two probes of a key may meet. To bits that is nothing, but a key that is inserted once must raise each of its
-/// counters once, so that whoever finds none of them at 0 can take 1 from each.
+/// counters once, so that a caller who finds none of them at 0 can take 1 from each.
 #[inline(always)]
 pub(crate) fn with_distinct<R>(digest: Digest, probes: u32, cells: u64, then: impl FnOnce(&[u64]) -> R) -> R {
     // Most filters have few probes, and room is cleared for every key.

@@ -170,7 +170,7 @@ fn row_of(hash: u64) -> [u64; 2] {
     ROW_SALTS.map(|salt| folded(hash ^ salt))
 }
 
-/// The layers of all shards. The words that they tell of are somebody else's.
+/// The layers of all shards. Does not own the words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Retrieval {
     pub(crate) shape: RowShape,
@@ -796,7 +796,7 @@ fn bumping_layer<E: Equation, R: Row>(
         keys.sort_unstable_by_key(|key| (folded(key.half() ^ seed), key.half()));
     }
     let mut words = zeroed(end)?;
-    // No class is bumped, until somebody does not fit.
+    // No class is bumped until a key does not fit.
     words[index(layer.buckets_at)..].fill(u64::MAX);
     let mut system = System::<R>::new(blocks * BLOCK)?;
     let (mut bumped, mut added) = (Vec::new(), Vec::new());

@@ -67,7 +67,7 @@ pub fn working_bytes(keys: u64, threads: usize) -> u64 {
     most_threads(bits, threads) as u64 * WORKING_BYTES * (whole(shard) + 64)
 }
 
-/// Builds each of 2^bits shards by one of so many threads, each of which has a workspace, and hands what comes of them to
+/// Builds each of 2^bits shards by one of `threads` threads, each of which has a workspace, and hands what comes of them to
 /// `join`, in the order of the shards. The first error ends it.
 pub(crate) fn built_in_order<W, P: Send>(
     bits: u32,
@@ -153,7 +153,7 @@ impl MemoryShards {
         Self { bits, len: 0, shards }
     }
 
-    /// The halves of many keys, hashed by so many threads.
+    /// The halves of many keys, hashed by `threads` threads.
     #[must_use]
     pub fn hashed<K: Key + Sync>(keys: &[K], hashing: Hashing, bits: u32, threads: usize) -> Self {
         let mut all = Self::new(bits);

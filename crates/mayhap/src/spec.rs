@@ -20,7 +20,7 @@ pub const MAX_BITS: u64 = 1 << 48;
 /// The lowest false-positive rate that may be asked for: 2^-64.
 pub const MIN_FPR: f64 = 1.0 / (u64::MAX as f64);
 
-/// The false-positive rate where nobody said one: 1%.
+/// The false-positive rate if none is requested: 1%.
 pub const DEFAULT_FPR: f64 = 0.01;
 
 /// The capacity that a growing filter starts with if none is requested.
@@ -334,10 +334,10 @@ impl Spec {
         Err(SpecError::Hashing { asked: self.hashing.name() })
     }
 
-    /// Families of integers do not hash: nobody may have asked for a seed or a secret.
+    /// Families of integers do not hash: no seed or secret may have been requested.
     ///
     /// # Errors
-    /// [`SpecError::Hashing`] if somebody did.
+    /// [`SpecError::Hashing`] if one was.
     pub fn unhashed(&self) -> Result<(), SpecError> {
         if self.hashing == Hashing::Integer || self.hashing == Hashing::default() {
             return Ok(());

@@ -233,7 +233,7 @@ pub(crate) fn secret_of(hashing: Hashing) -> Option<Secret> {
     }
 }
 
-/// Between the look at a file and its lock somebody may have replaced it by another filter.
+/// Between the look at a file and its lock another process may have replaced it.
 pub(crate) fn still_takes_keys(
     filter: &dyn AnyFilter,
     hashing: Hashing,

@@ -323,7 +323,7 @@ impl Args {
         }
         match self.fpr {
             Some(fpr) => spec.with_fpr(fpr),
-            // Of keys that nobody knows there is a rate without asking for one.
+            // The rate of unknown keys follows from the others.
             None if self.universe.is_some() => spec,
             None if self.bits.is_none() => spec.with_fpr(DEFAULT_FPR),
             None => spec,
@@ -644,7 +644,7 @@ fn is_of_integers(family: &Family) -> bool {
     family.can.exact && family.name != mayhap::Exact::FAMILY.name
 }
 
-/// Whether a family is made for keys that come often, so that its size follows from the different ones.
+/// Whether a family is made for repeated keys, so that its size follows from the different ones.
 fn is_for_repeats(family: &Family) -> bool {
     family == mayhap::Spectral::FAMILY
 }

@@ -24,13 +24,13 @@ use crate::seen::{LimitReached, Limits, Seen};
 use crate::stream::{Batch, Event, Output, Reading, Source};
 use crate::{YES, numbers, report};
 
-/// False-positive rate where nobody said one: of ten million different records, a hundredth of one is lost.
+/// False-positive rate if none is requested: of ten million different records, a hundredth of one is lost.
 const FPR: f64 = 1e-9;
 
 /// The same for a window: a record in ten thousand is dropped that is no repeat.
 const WINDOW_FPR: f64 = 1e-4;
 
-/// Keys for which there is room at first, where nobody knows how many will come.
+/// Room for keys at first, if their number is unknown.
 const AT_FIRST: u64 = 1024;
 
 /// Keys for which there is room at first at the most: 350 MB.

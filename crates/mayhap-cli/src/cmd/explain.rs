@@ -498,7 +498,7 @@ impl<F: Cells> Drawn for Array<F> {
     }
 
     fn ask(&self, key: &Subject, is_in: bool, ink: Ink) -> Result<Step> {
-        // Positions that somebody gave are looked at by the filter first.
+        // Positions that are given are checked by the filter first.
         let perhaps = self.0.contains(key)?;
         let (positions, cells) = (self.0.positions(key), self.0.cells());
         let stops_at = positions.iter().position(|&position| cells[position as usize] == 0);

@@ -1,4 +1,4 @@
-//! A run of bytes that somebody owns: a vector, a mapped file, a mapped file that may be written.
+//! A run of bytes with an owner: a vector, a mapped file, a mapped file that may be written.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

@@ -11,7 +11,7 @@ use crate::raw::simd;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Width {
-    /// So many bits, 1 to 63. A counter that reaches the top stays there for ever: nobody knows any more how
+    /// So many bits, 1 to 63. A counter that reaches the top stays there: it is unknown how
     /// often it was raised, so that lowering it could lose a key.
     Fixed(u32),
     /// 4 bits, and what is above 15 in a list of places and numbers.
@@ -335,21 +335,23 @@ impl CountersMut<'_> {
     /// If there is no such place.
     #[inline(always)]
     pub(crate) fn subtract(&mut self, index: u64, times: u64) -> u64 {
+        if self.overflow.is_none() {
+            // Decided once, as in `add`; and no counter comes to its top here.
+            let before = read_cell(self.words, self.width, index);
+            if before == Width::Fixed(self.width).max() {
+                return before;
+            }
+            let after = before.saturating_sub(times);
+            write_cell(self.words, self.width, index, after);
+            return after;
+        }
         let before = self.get(index);
-        if before == self.max() {
+        if before == Width::Variable.max() {
             return before;
         }
         let after = before.saturating_sub(times);
         self.put(index, before, after);
         after
-    }
-
-    #[inline(always)]
-    fn max(&self) -> u64 {
-        match self.overflow {
-            Some(_) => Width::Variable.max(),
-            None => Width::Fixed(self.width).max(),
-        }
     }
 
     #[inline(always)]

@@ -2,7 +2,7 @@
 //!
 //! Each position of a Bloom filter is a cache miss of its own. Gathered in regions that fit the second-level cache,
 //! positions are written to memory in sequence and read again in sequence, and a region is fetched once for many
-//! of them. Putze, Sanders and Singler (2007) do the same with blocks; it pays for whoever does not ask whether a
+//! of them. Putze, Sanders and Singler (2007) do the same with blocks; it pays if the caller does not ask whether a
 //! key was new.
 
 use crate::narrow::{index, low_u32};

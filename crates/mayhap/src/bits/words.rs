@@ -1,4 +1,4 @@
-//! The words under a filter: 64 bits each, little-endian on disk, owned or in somebody's map.
+//! The words under a filter: 64 bits each, little-endian on disk, owned or in a mapped file.
 //!
 //! Own memory starts on a cache line, so that no block of a filter straddles two. From 4 MiB on, on
 //! Linux, it is asked for in huge pages: a filter's positions are random, and with pages of 4 KiB
@@ -80,13 +80,13 @@ impl Words {
         self.1.as_ref().map_or(Ok(()), |seal| seal.verify())
     }
 
-    /// Whether somebody else sees what is written.
+    /// Whether others see what is written.
     #[cfg(feature = "std")]
     pub(crate) fn is_in_place(&self) -> bool {
         matches!(self.0, Storage::InPlace(_))
     }
 
-    /// The memory; that of a copy, if the words lie in somebody's bytes.
+    /// The memory; that of a copy, if the words lie in shared bytes.
     pub(crate) fn into_memory(self) -> Memory {
         match self.0 {
             Storage::Own(memory) => memory,
@@ -98,7 +98,7 @@ impl Words {
     pub(crate) fn truncate(&mut self, len: usize) {
         match &mut self.0 {
             Storage::Own(memory) => memory.truncate(len),
-            Storage::Shared(_) | Storage::InPlace(_) => unreachable!("somebody else's bytes are whole"),
+            Storage::Shared(_) | Storage::InPlace(_) => unreachable!("shared bytes are whole"),
         }
     }
 
@@ -146,7 +146,7 @@ impl Words {
         }
     }
 
-    /// The words in somebody's bytes: out of the way of those that are our own.
+    /// The words in shared bytes, a rare case: kept out of the way of owned ones.
     #[cold]
     #[inline(never)]
     fn foreign(&self) -> &[u64] {

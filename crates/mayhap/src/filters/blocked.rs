@@ -249,7 +249,7 @@ pub(crate) struct Blocks {
     words: Words,
     size: BlockedSize,
     paths: Paths,
-    /// Set bits, if somebody has counted them since the last change: inserting a line at a time does not.
+    /// Set bits, if they were counted since the last change: inserting a line at a time does not.
     ones: Option<u64>,
     /// What is known of its keys, if it is an intersection.
     intersection: Option<Intersection>,
@@ -467,7 +467,7 @@ impl Intersects for Blocks {
 }
 
 impl Blocked {
-    /// Inserts many keys with so many threads. The bits are those that one thread would set.
+    /// Inserts many keys with `threads` threads. The bits are those that one thread would set.
     ///
     /// No word is written by two threads at once and none is locked: the blocks lie in parts, and a thread that
     /// has gathered enough keys of a part takes it for as long as it inserts them.

@@ -252,7 +252,7 @@ pub(crate) struct Bits {
     words: Words,
     size: BloomSize,
     /// Set bits, if they are known: batches count what they set, single inserts do not, and then they are counted
-    /// when somebody asks.
+    /// on request.
     ones: Option<u64>,
     /// What is known of its keys, if it is an intersection.
     intersection: Option<Intersection>,
@@ -654,7 +654,7 @@ impl Bloom {
         Self(Shell { kernel: Bits::of(words, size, None, paths), hashing, inserted })
     }
 
-    /// Inserts many keys with so many threads. The bits are those that one thread would set.
+    /// Inserts many keys with `threads` threads. The bits are those that one thread would set.
     ///
     /// Threads fill small filters of their own, and regions of a large one.
     ///

@@ -1,4 +1,4 @@
-//! Counting Bloom filter: a Bloom filter whose keys can leave again.
+//! Counting Bloom filter: a Bloom filter whose keys can be removed.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -117,7 +117,7 @@ filter! {
     /// | count     | `probes`                     | no       |
     /// | merge     | all, in order                | mismatch |
     ///
-    /// A counter that is at its top is never lowered, because nobody knows how often it was raised: its keys cannot
+    /// A counter that is at its top is never lowered, because it is unknown how often it was raised: its keys cannot
     /// leave, the rate rises a little, and no key is lost. [`saturated`](Counting::saturated) tells how many there are.
     /// With 4 bits and different keys there are none: for a million keys at 1% the chance that there is one is 3.3e-8
     /// ([`math::counters_at_least`]).

@@ -192,7 +192,7 @@ fn most_inflated(bytes: &[u8]) -> u64 {
     (bytes.len() as u64).saturating_mul(MOST_INFLATION).max(ALWAYS_INFLATED)
 }
 
-/// Data of the user beyond this is refused in a file in gzip: somebody wants to fill the memory.
+/// Data of the user beyond this is refused in a gzip file: a small crafted file could fill the memory.
 pub const MOST_DATA_IN_GZIP: u64 = 16 << 20;
 
 /// The file in one member of gzip. What the header says of the bits bounds what is inflated, and the length of the file

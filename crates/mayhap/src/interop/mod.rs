@@ -15,7 +15,7 @@
 //! | [`redisbloom_cuckoo`] | RedisBloom's `CF.*`: the chunks of a dump | yes | yes | yes | as given |
 //! | [`bloomfilter_crate`] | the crate `bloomfilter`, of which valkey-bloom's are made | yes | yes | yes | as given |
 //! | [`sbbf`] | Parquet's split-block filter, cut out | yes | yes | yes | the value in PLAIN encoding, without a length |
-//! | [`row_groups`] | the filters of a column of a Parquet file, whose bytes somebody reads | yes | – | – | the same |
+//! | [`row_groups`] | the filters of a column of a Parquet file, whose bytes the caller reads | yes | – | – | the same |
 //! | [`fastfilter`] | FastFilter: xor8, xor16, fuse8, fuse16 | yes | – | – | 8 little-endian bytes, or text through XXH64 |
 //! | [`pybloom_live`] | pybloom-live, plain and scalable | yes | – | – | UTF-8 |
 //! | [`pyprobables`] | pyprobables, plain and expanding | yes | – | – | UTF-8, or bytes |
@@ -142,7 +142,7 @@ pub enum Keys {
     Integers,
 }
 
-/// A hash function that somebody has to name, since the file does not.
+/// A hash function that the caller names, since the file does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HashRule {
@@ -193,7 +193,7 @@ pub struct Making {
     /// Each layer has room for so many times the keys of the one before, where the program has layers; its default if
     /// `None`, and 0 does not grow.
     pub growth: Option<u32>,
-    /// What its keys are, and how they are hashed where somebody chooses.
+    /// What its keys are, and how they are hashed where that can be chosen.
     pub reading: Reading,
 }
 

@@ -1,4 +1,4 @@
-//! rbloom: what its `save` writes, for a hash function that somebody has to name.
+//! rbloom: what its `save` writes, for a hash function that the caller names.
 //!
 //! ```text
 //! 0  u64 probes, little-endian

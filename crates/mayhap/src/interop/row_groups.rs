@@ -64,7 +64,7 @@ impl AnyFilter for RowGroups {
         Capabilities { inserts: false, merges: false, grows: false, ..FAMILY.can }
     }
 
-    /// A value can be in several row groups, so that nobody knows how many there are.
+    /// A value can be in several row groups, so their total number is unknown.
     fn report(&self) -> Report {
         let reports: Vec<Report> = self.groups.iter().map(AnyFilter::report).collect();
         let bits = reports.iter().map(|report| report.bits).sum();

@@ -182,7 +182,7 @@ impl Drop for Memory {
     }
 }
 
-/// Parts of a memory that have different holders, each of whom may write.
+/// Parts of a memory with different holders; each may write.
 #[cfg(feature = "std")]
 pub(crate) struct MemoryPart {
     /// The first of `len` words that belong to this part only.

@@ -473,7 +473,7 @@ impl Frame {
         Some(self.sections.remove(place).1)
     }
 
-    /// Nothing is left that the family did not take. A section that nobody knows may change what the
+    /// Nothing is left that the family did not take. An unknown section may change what the
     /// answers mean, so the file is refused; metadata does not.
     ///
     /// # Errors
