@@ -15,7 +15,7 @@ use crate::paths::Paths;
 use crate::probing::{Probing, reduce};
 use crate::rates::Rate;
 use crate::shell::{self, Empty, Inserts, Intersects, Kernel, Merges, Removes, Shell, Subtracts, filter};
-use crate::spec::{MAX_BITS, Plan, Spec};
+use crate::spec::{MAX_BITS, Plan, Spec, within_limit};
 use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 use hashbrown::HashSet;
@@ -49,10 +49,7 @@ const COLLISION: f64 = 1.0 / (u128::MAX as f64);
 
 fn plan(spec: &Spec) -> Result<Plan, SpecError> {
     let capacity = FAMILY.check(spec)?.keys(BITS_PER_KEY)?;
-    let bits = capacity * BITS_PER_KEY;
-    if bits > MAX_BITS {
-        return Err(SpecError::TooLarge { bits, limit: MAX_BITS });
-    }
+    let bits = within_limit(capacity * BITS_PER_KEY)?;
     let fpr = capacity as f64 * COLLISION;
     Ok(Plan { capacity, fpr_asked: 0.0, fpr, bits, probes: None })
 }

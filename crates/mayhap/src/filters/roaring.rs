@@ -250,6 +250,15 @@ mod tests {
         assert!(set.contains(4_000_000_000u64) && !set.contains(0u64));
     }
 
+    // 16 bits for each key were compared with the limit, although the plan never takes so many.
+    #[test]
+    fn a_set_for_a_large_capacity_is_granted() {
+        for capacity in [1 << 44, 1 << 46, 1 << 48] {
+            assert_eq!(plan(&Spec::new().with_capacity(capacity)).unwrap().capacity, capacity);
+            assert!(RoaringSet::from_spec(&Spec::new().with_capacity(capacity)).is_ok());
+        }
+    }
+
     // 10^6 uniform values below 2^32: 8 + 65,536 * 8 + 2 * 10^6 bytes, and 12 more for the 64-bit
     // form's own header. The plan must agree within a tenth of a percent.
     #[test]
