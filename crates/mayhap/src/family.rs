@@ -683,7 +683,7 @@ pub fn encode_with<'a>(
 }
 
 /// Compares the checksum of the bytes that a filter came from, if that has not been done: those of a file that was opened by
-/// its header alone ([`Verify::Header`]). All other filters are verified already, and this costs nothing.
+/// its header alone. All other filters are verified already, and this costs nothing.
 ///
 /// What combines filters or folds one does this first, and what is damaged is encoded with a checksum that does not match
 /// either: damage is never hidden under a new checksum. Call this to find out first.

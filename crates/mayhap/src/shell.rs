@@ -146,7 +146,7 @@ pub(crate) trait Kernel: Clone {
     /// itself then.
     const IS_FOREIGN: bool = false;
 
-    /// Whether a key is perhaps in. `false` is certain.
+    /// Whether a key is probably in. `false` is certain: it is not in.
     fn contains(&self, hash: Self::Hash) -> bool;
 
     /// Prefetches what an operation on a key reads first, for the loops below that are not the kernel's own.
@@ -174,7 +174,7 @@ pub(crate) trait Kernel: Clone {
     }
 
     /// Whether its positions need more than a digest. It hashes the bytes of keys itself then, and of a digest it says that
-    /// its key is perhaps in.
+    /// its key is probably in.
     fn is_wide(&self) -> bool {
         false
     }
@@ -321,8 +321,8 @@ pub(crate) trait Inserts: Kernel {
         outcome
     }
 
-    /// Inserts keys of which nobody wants to know whether they are new. `done` is called once for each key that is in, or
-    /// for many at once.
+    /// Inserts keys without telling whether they are new. `done` is called once for each key that is in, or for many at
+    /// once.
     ///
     /// # Errors
     /// As [`insert_each`](Inserts::insert_each).
@@ -474,10 +474,10 @@ pub(crate) struct Shell<K> {
     pub(crate) inserted: Option<u64>,
 }
 
-/// So many keys are hashed before a loop that is compiled once, for all kinds of keys that come at run time.
+/// The number of keys that are hashed before a loop that is compiled once, for all kinds of keys that come at run time.
 const CHUNK: usize = 1024;
 
-/// Up to so many keys are hashed into less space.
+/// Up to this number of keys are hashed into less space.
 const FEW: usize = 256;
 
 impl<K: Kernel> Shell<K> {
@@ -666,7 +666,7 @@ impl<K: Inserts> Shell<K> {
         outcome.map_err(|full| Full { inserted: done, ..full.into() })
     }
 
-    /// Inserts keys that are hashed already, of which nobody wants to know whether they are new.
+    /// Inserts keys that are hashed already, without telling whether they are new.
     pub(crate) fn insert_digests(&mut self, digests: &[Digest])
     where
         K: Inserts<Error = Infallible>,
@@ -932,7 +932,7 @@ impl From<Infallible> for Full {
     }
 }
 
-/// The payload of a file as words, if it has so many bytes.
+/// The payload of a file as words, if it has `bytes` bytes.
 pub(crate) fn take_words(frame: &mut Frame, bytes: u64) -> Result<Words, DecodeError> {
     let found = frame.header.payload.length;
     if found != bytes {
@@ -1046,14 +1046,14 @@ macro_rules! filter {
         $($crate::shell::filter!(@methods $name $family, $can, $(#[$more])*);)*
 
         impl $name {
-            /// Whether a key is perhaps in. `false` is certain.
+            /// Whether a key is probably in. `false` is certain: it is not in.
             #[must_use]
             #[inline]
             pub fn contains(&self, key: impl $crate::hash::Key) -> bool {
                 self.0.contains(key)
             }
 
-            /// Asks for many keys, several at a time in flight; appends one answer each.
+            /// Looks up many keys, several at a time in flight; appends one answer each.
             #[inline(never)]
             pub fn contains_each<K: $crate::hash::Key>(&self, keys: &[K], hits: &mut ::alloc::vec::Vec<bool>) {
                 self.0.contains_each(keys, hits);
@@ -1334,7 +1334,7 @@ macro_rules! filter {
     // Methods, and the traits of the same subject.
     (@methods $name:ident $family:ident, new, $(#[$more:meta])*) => {
         impl $name {
-            /// An empty filter for so many keys at such a false-positive rate.
+            /// An empty filter for `capacity` keys at the false-positive rate `fpr`.
             $(#[$more])*
             ///
             /// # Errors
@@ -1346,7 +1346,7 @@ macro_rules! filter {
     };
     (@methods $name:ident $family:ident, specified, $(#[$more:meta])*) => {
         impl $name {
-            /// An empty filter of whatever was asked for.
+            /// An empty filter as `spec` requests it.
             $(#[$more])*
             ///
             /// # Errors
@@ -1376,7 +1376,7 @@ macro_rules! filter {
                 Self::build_with(keys, &$crate::spec::Spec::new().with_fpr(fpr), 1)
             }
 
-            /// A filter of these keys as `spec` asks for it, built by `threads` threads. Their number does not change the
+            /// A filter of these keys as `spec` requests it, built by `threads` threads. Their number does not change the
             /// filter. The capacity is the number of keys.
             ///
             /// # Errors
@@ -1412,7 +1412,7 @@ macro_rules! filter {
     };
     (@methods $name:ident $family:ident, matches, $(#[$more:meta])*) => {
         impl $name {
-            /// Whether the other can be combined with this one: same parameters, same hashing.
+            /// Whether `other` can be combined with this one: same parameters, same hashing.
             $(#[$more])*
             ///
             /// # Errors
@@ -1572,7 +1572,7 @@ macro_rules! filter {
     };
     (@methods $name:ident $family:ident, counts, $(#[$more:meta])*) => {
         impl $name {
-            /// How often a key is in, perhaps.
+            /// How often a key is probably in.
             $(#[$more])*
             #[must_use]
             #[inline]
@@ -1580,7 +1580,7 @@ macro_rules! filter {
                 self.0.count(key)
             }
 
-            /// Asks how often many keys are in, several at a time in flight; appends one count each.
+            /// Counts many keys, several at a time in flight; appends one count each.
             #[inline(never)]
             pub fn count_each<K: $crate::hash::Key>(&self, keys: &[K], counts: &mut ::alloc::vec::Vec<u64>) {
                 self.0.count_each(keys, counts);
