@@ -7,10 +7,10 @@ use std::sync::{Mutex, PoisonError};
 
 use cap::Cap;
 use mayhap::internals::mapped_bytes;
-use mayhap::wire::Header;
+use mayhap::wire::{Header, PAGE};
 use mayhap::{
-    AnyFilter, Combine, Cuckoo, Digest, Expanding, FAMILIES, Family, Fuse, Hashing, Make, Ribbon, Spec,
-    Summing, Table, Universe, combine, encode, open,
+    AnyFilter, Combine, Cuckoo, Digest, Exact, Expanding, FAMILIES, Family, Fuse, Hashing, Make, Ribbon,
+    Spatial, Spec, Summing, Table, Universe, combine, encode, open,
 };
 
 /// Everything that is allocated goes through this, and is counted.
@@ -225,6 +225,22 @@ fn the_size_in_bytes_is_what_is_held() {
         let (universe, held) = measured(|| Box::new(Universe::of_sets(&numbers, &others).unwrap()));
         compare("universe", universe.size_in_bytes(), held);
         drop(universe);
+        let (exact, held) = measured(|| {
+            let mut exact = Box::new(Exact::from_spec(&spec).unwrap());
+            exact.insert_all(&numbers).unwrap();
+            exact
+        });
+        compare("exact", exact.size_in_bytes(), held);
+        let file = exact.to_bytes();
+        drop(exact);
+        let (exact, held) = measured(|| Box::new(Exact::from_bytes(&file).unwrap()));
+        // The page with the header stays beside the payload.
+        compare("exact, from a file", exact.size_in_bytes() + PAGE as u64, held);
+        drop(exact);
     }
+    let (spatial, held) =
+        measured(|| Box::new(Spatial::from_spec(&Spec::sized(1000, 0.01).with_areas(65_535)).unwrap()));
+    compare("spatial", spatial.size_in_bytes(), held);
+    drop(spatial);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -225,7 +225,8 @@ impl Kernel for Digests {
     }
 
     fn held_bytes(&self) -> u64 {
-        math::hash_set_bytes(self.len(), 16)
+        let of_set = |set: &DigestSet| math::hash_set_bytes(set.len() as u64, 16);
+        (self.sorted.len() * 8) as u64 + of_set(&self.added) + of_set(&self.removed)
     }
 
     fn plan(&self) -> Plan {

@@ -258,6 +258,11 @@ impl Kernel for Cells {
         self.size.plan()
     }
 
+    fn held_bytes(&self) -> u64 {
+        let names: usize = self.areas.iter().map(|area| area.name.capacity()).sum();
+        self.size.bits().div_ceil(8) + (self.areas.capacity() * size_of::<Area>() + names) as u64
+    }
+
     fn fill(&self) -> f64 {
         self.occupied as f64 / self.size.cells as f64
     }
