@@ -221,6 +221,11 @@ impl Filter for Excepted {
         self.filter.contains_digest(digest) && !self.is_exception(digest)
     }
 
+    /// By its bytes, which some filters of other programs need.
+    fn contains(&self, key: &[u8]) -> bool {
+        self.filter.contains(key) && !(self.has_exceptions() && self.is_exception(self.hashing().digest(key)))
+    }
+
     fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
         let before = hits.len();
         self.filter.contains_batch(digests, hits);

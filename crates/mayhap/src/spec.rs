@@ -17,7 +17,7 @@ pub const MAX_CAPACITY: u64 = 1 << 48;
 /// no sum or product of sizes overflows.
 pub const MAX_BITS: u64 = 1 << 48;
 
-/// The lowest false-positive rate that may be asked for: 2^-64.
+/// The lowest false-positive rate that can be requested: 2^-64.
 pub const MIN_FPR: f64 = 1.0 / (u64::MAX as f64);
 
 /// The false-positive rate if none is requested: 1%.
@@ -33,7 +33,9 @@ pub const DEFAULT_DOUBLINGS: u32 = 20;
 /// The most doublings that a growing filter plans for.
 pub const MOST_DOUBLINGS: u32 = 48;
 
-/// What is asked of a new filter: any two or three of capacity, rate, bits and probes; and how to hash.
+/// What is requested of a new filter: any two or three of capacity, rate, bits and probes; and how to hash.
+///
+/// A family refuses a number that it does not have: [`SpecError::NotFor`] names the families that have it.
 ///
 /// ```
 /// use mayhap::Spec;
@@ -127,56 +129,56 @@ impl CountingRule {
 }
 
 impl Spec {
-    /// Nothing asked yet.
+    /// Nothing is requested yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The usual question: room for so many keys at such a rate.
+    /// The usual request: `capacity` keys at the false-positive rate `fpr`.
     #[must_use]
     pub fn sized(capacity: u64, fpr: f64) -> Self {
         Self::new().with_capacity(capacity).with_fpr(fpr)
     }
 
-    /// Asks for room for so many keys.
+    /// Requests room for `capacity` keys.
     #[must_use]
     pub const fn with_capacity(mut self, capacity: u64) -> Self {
         self.request.capacity = Some(capacity);
         self
     }
 
-    /// Asks for a false-positive rate at capacity.
+    /// Requests a false-positive rate at capacity.
     #[must_use]
     pub const fn with_fpr(mut self, fpr: f64) -> Self {
         self.request.fpr = Some(fpr);
         self
     }
 
-    /// Asks for a number of bits.
+    /// Requests a number of bits.
     #[must_use]
     pub const fn with_bits(mut self, bits: u64) -> Self {
         self.request.bits = Some(bits);
         self
     }
 
-    /// Asks for a number of probes.
+    /// Requests a number of positions per key.
     #[must_use]
     pub const fn with_probes(mut self, probes: u32) -> Self {
         self.request.probes = Some(probes);
         self
     }
 
-    /// Asks for a layout, of a family that has several.
+    /// Requests a layout, of a family that has several.
     #[must_use]
     pub const fn with_layout(mut self, layout: Layout) -> Self {
         self.request.layout = Some(layout);
         self
     }
 
-    /// Asks for a number of bits that has many divisors, so that the filter can be folded later. The bits
-    /// that would be granted are rounded up by at most 1%, or to whole words: [`foldable_bits`](crate::math::foldable_bits).
-    /// Means nothing to a family that does not fold.
+    /// Requests a number of bits that has many divisors, so that the filter can be folded later. The bits
+    /// are rounded up by at most 1%, or to whole words: [`foldable_bits`](crate::math::foldable_bits).
+    /// A family that does not fold refuses it.
     ///
     /// ```
     /// use mayhap::Spec;
@@ -191,28 +193,28 @@ impl Spec {
         self
     }
 
-    /// Asks for counters of so many bits, of a family that counts.
+    /// Requests counters of `bits` bits, of a family that has counters.
     #[must_use]
     pub const fn with_counter_bits(mut self, bits: u32) -> Self {
         self.request.counter_bits = Some(bits);
         self
     }
 
-    /// Asks for a way to count, of a family that has several.
+    /// Requests a rule for counting, of a family that has several.
     #[must_use]
     pub const fn with_counting_rule(mut self, rule: CountingRule) -> Self {
         self.request.counting_rule = Some(rule);
         self
     }
 
-    /// Asks for so many areas, of a family of many sets. Means nothing to a family of one.
+    /// Requests `areas` areas, of the family `spatial`. Families of one set refuse it.
     #[must_use]
     pub const fn with_areas(mut self, areas: u32) -> Self {
         self.request.areas = Some(areas);
         self
     }
 
-    /// Asks for layers that have room for so many times the keys of the one before, of a family that grows by them.
+    /// Requests layers that have room for `growth` times the keys of the one before, of a family that grows by layers.
     /// 1 makes all layers equal; 0 makes a filter that does not grow, and says when it is full. A layer has at most 64 times
     /// the bits of all layers before it, or 16 MiB if that is more.
     #[must_use]
@@ -221,96 +223,96 @@ impl Spec {
         self
     }
 
-    /// Asks for layers whose rates are so many times that of the one before, of a family that grows by them.
+    /// Requests layers whose rates are `tightening` times that of the one before, of a family that grows by layers.
     #[must_use]
     pub const fn with_tightening(mut self, tightening: f64) -> Self {
         self.request.tightening = Some(tightening);
         self
     }
 
-    /// Asks for so many offsets per window, of the family `shifting`.
+    /// Requests `shifts` offsets per window, of the family `shifting`.
     #[must_use]
     pub const fn with_shifts(mut self, shifts: u32) -> Self {
         self.request.shifts = Some(shifts);
         self
     }
 
-    /// Asks for counts up to this one, of the family `shifting-multiplicity`.
+    /// Requests counts up to `count`, of the family `shifting-multiplicity`.
     #[must_use]
     pub const fn with_max_count(mut self, count: u32) -> Self {
         self.request.max_count = Some(count);
         self
     }
 
-    /// Asks that the rate be kept through so many doublings, of a family that doubles.
+    /// Requests that the rate is kept through `doublings` doublings, of the families `expanding` and `table`.
     #[must_use]
     pub const fn with_doublings(mut self, doublings: u32) -> Self {
         self.request.doublings = Some(doublings);
         self
     }
 
-    /// Says that so many other keys are known, which are not in the set: of the family `universe`.
+    /// Says that `others` keys are known that are not in the set, of the family `universe`.
     #[must_use]
     pub const fn with_others(mut self, others: u64) -> Self {
         self.request.others = Some(others);
         self
     }
 
-    /// How many other keys are said to be known.
+    /// The number of known keys that are not in the set.
     #[must_use]
     pub const fn others(&self) -> Option<u64> {
         self.request.others
     }
 
-    /// The number of keys that was asked for.
+    /// The requested number of keys.
     #[must_use]
     pub const fn capacity(&self) -> Option<u64> {
         self.request.capacity
     }
 
-    /// The false-positive rate that was asked for.
+    /// The requested false-positive rate.
     #[must_use]
     pub const fn fpr(&self) -> Option<f64> {
         self.request.fpr
     }
 
-    /// The number of bits that was asked for.
+    /// The requested number of bits.
     #[must_use]
     pub const fn bits(&self) -> Option<u64> {
         self.request.bits
     }
 
-    /// The layout that was asked for.
+    /// The requested layout.
     #[must_use]
     pub const fn layout(&self) -> Option<Layout> {
         self.request.layout
     }
 
-    /// The width of counters that was asked for.
+    /// The requested width of counters.
     #[must_use]
     pub const fn counter_bits(&self) -> Option<u32> {
         self.request.counter_bits
     }
 
-    /// The way to count that was asked for.
+    /// The requested rule for counting.
     #[must_use]
     pub const fn counting_rule(&self) -> Option<CountingRule> {
         self.request.counting_rule
     }
 
-    /// The number of areas that was asked for.
+    /// The requested number of areas.
     #[must_use]
     pub const fn areas(&self) -> Option<u32> {
         self.request.areas
     }
 
-    /// The largest count that was asked for.
+    /// The requested largest count.
     #[must_use]
     pub const fn max_count(&self) -> Option<u32> {
         self.request.max_count
     }
 
-    /// Asks for a way to hash.
+    /// Requests a hash function.
     #[must_use]
     pub const fn with_hashing(mut self, hashing: Hashing) -> Self {
         self.hashing = hashing;
@@ -553,7 +555,7 @@ impl From<OutOfMemory> for SpecError {
 pub struct Plan {
     /// The number of keys it is made for.
     pub capacity: u64,
-    /// The rate that was asked for.
+    /// The requested rate, or that at capacity if none was requested.
     pub fpr_asked: f64,
     /// The rate that is reached at capacity.
     pub fpr: f64,

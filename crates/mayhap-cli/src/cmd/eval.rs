@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use mayhap::{FAMILIES, Family, Hashing, Layout, Make, Spec, math};
+use mayhap::{FAMILIES, Family, Hashing, Knob, Layout, Make, Spec, math};
 use mayhap_eval::{
     Absent, Baseline, Candidate, Data, Drawn, HASH_FUNCTIONS, HASHED_KEYS, Impossible, NoChart, PAPERS,
     Paper, Runs, SplitMix64, TIMED_BYTES, Task, Texts, baselines,
@@ -362,8 +362,9 @@ const LADDER_BYTES: u64 = 140;
 /// What a filter takes at the most while it is filled, beside the drawn keys: it may be twice there as it grows, in memory
 /// that has doubled, and families that are made of all keys at once have their digests besides.
 fn working_bytes(candidate: &Candidate, keys: u64, fpr: f64) -> u64 {
-    let plan = (candidate.family.plan)(&Spec::sized(keys, fpr).with_others(keys));
-    let filter = plan.map_or(0, |plan| plan.bits / 2);
+    let spec = Spec::sized(keys, fpr);
+    let spec = if candidate.family.takes(Knob::Others) { spec.with_others(keys) } else { spec };
+    let filter = (candidate.family.plan)(&spec).map_or(0, |plan| plan.bits / 2);
     let per_key = match candidate.family.make {
         // An integer far from all others has a container of its own, and perhaps a node of a tree.
         _ if candidate.family == mayhap::RoaringSet::FAMILY => 300,
@@ -714,4 +715,18 @@ fn papers(args: &Args, common: &Common) -> Result<u8> {
 
 fn optional(value: Option<f64>) -> String {
     value.map_or("–".into(), report::measured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number of other keys was requested of every family, and the filters of those without it counted as nothing.
+    #[test]
+    fn the_memory_of_an_experiment_has_the_filter_of_every_family() {
+        for &family in FAMILIES.iter().filter(|family| !family.can.exact) {
+            let working = working_bytes(&Candidate { family, layout: None }, 1_000_000, 0.01);
+            assert!(working >= 1_000_000, "{}: {working}", family.name);
+        }
+    }
 }

@@ -16,7 +16,7 @@ use crate::paths::Paths;
 use crate::probing::{PHI, Probing, reduce};
 use crate::rates::Rate;
 use crate::shell::{self, Counts, Empty, Inserts, Kernel, Merges, Removes, Shell, filter};
-use crate::spec::{Layout, MAX_BITS, Plan, Size, Spec};
+use crate::spec::{CAPACITY, Layout, MAX_BITS, MAX_CAPACITY, Plan, Size, Spec};
 use crate::traits::{Insertion, Removal};
 use crate::wire::{Fields, Frame, Writer};
 
@@ -706,6 +706,7 @@ impl Cuckoo {
     pub fn with_slots(slots: u64, fingerprint_bits: u32, layout: Layout) -> Result<Self, SpecError> {
         let widths = fingerprint_widths(layout);
         Knob::FingerprintBits.within(*widths.start(), *widths.end()).check(fingerprint_bits.into())?;
+        CAPACITY.check(slots.min(MAX_CAPACITY).into())?;
         let most = (MAX_BITS / u64::from(SLOTS * fingerprint_bits)).min(1 << (64 - fingerprint_bits));
         let buckets = 2 * slots.div_ceil(2 * u64::from(SLOTS));
         if !(2..=most).contains(&buckets) {

@@ -7,8 +7,9 @@
 use std::collections::HashMap;
 
 use mayhap::{
-    AnyFilter, Cuckoo, DecodeError, Digest, Error, Filter, Full, Hashing, Insert, Insertion, Key, Layout,
-    Limit, Mismatch, Parameter, Removal, Remove, Secret, Spec, SpecError, Summing, Value, encode, math,
+    AnyFilter, Cuckoo, DecodeError, Digest, Error, Filter, Full, Hashing, Insert, Insertion, Key, Knob,
+    Layout, Limit, Mismatch, Parameter, Removal, Remove, Secret, Spec, SpecError, Summing, Value, encode,
+    math,
 };
 use mayhap_eval::{ABSENT, Proportion, Random};
 
@@ -540,7 +541,11 @@ fn slots_and_fingerprints_can_be_asked_for() {
         let text = refused(100, width, layout).to_string();
         assert!(text.starts_with("fingerprint bits must be ") && text.ends_with(&format!(", not {width}")));
     }
-    assert!(matches!(refused(0, 8, Layout::Fastest), SpecError::TooLarge { bits: 0, .. }));
+    // No slots are not too many bits.
+    assert!(matches!(
+        refused(0, 8, Layout::Fastest),
+        SpecError::Range { knob: Knob::Capacity, asked: Value::Whole(0), .. }
+    ));
     assert!(matches!(refused(u64::MAX, 8, Layout::Fastest), SpecError::TooLarge { .. }));
     assert!(matches!(refused(1 << 47, 32, Layout::Compact), SpecError::TooLarge { .. }));
 }

@@ -2,6 +2,8 @@
 
 use mayhap::interop::guava::{self, Strategy};
 use mayhap::interop::{self, HashRule, Making, Reading, dcso, go, recognise};
+use mayhap::key_rules::KeyRules;
+use mayhap::with_key_rules;
 
 use crate::foreign::{self, Golden, insert_all, is_hardened, make, read, through_our_container, write};
 
@@ -123,6 +125,15 @@ fn a_go_bit_set_of_no_bits_grows_with_its_first_key() {
         assert_eq!(write("go", &**filter), [1u64, 2, 1, 1].map(u64::to_be_bytes).concat());
         through_our_container(&**filter);
     }
+}
+
+/// A digest is not enough for Go's positions. Key rules beside the filter hid its bytes: every key was probably in.
+#[test]
+fn a_filter_with_key_rules_looks_keys_up_by_their_bytes() {
+    let mut filter = go::new(1000, 4).unwrap();
+    insert_all(&mut *filter, &[b"in".to_vec()]);
+    let filter = with_key_rules(filter, Some(KeyRules::default()));
+    assert!(filter.contains(b"in") && !filter.contains(b"not in"));
 }
 
 /// `FromWithM`: there are more bits than the modulus.
