@@ -2,7 +2,7 @@
 
 use crate::cargo::{CLIPPY, Cargo, RUSTFMT};
 use crate::step::{Step, Work};
-use crate::{api, golden, layers, links, miri, peers, promises, targets, unsafety};
+use crate::{api, golden, instructions, layers, links, miri, peers, promises, targets, unsafety};
 
 const BUILD: &str = "tests, built";
 const PEERS: &str = "peers";
@@ -45,6 +45,7 @@ pub(crate) fn test(all: bool) -> Vec<Step> {
     if all {
         // Miri and emulators take memory and time from nothing that is measured, but much of both.
         steps.push(public_api().after(&[TESTS]));
+        steps.push(counted_instructions().after(&[TESTS]));
         steps.push(under_miri().after(&[TESTS]));
         steps.push(other_targets().after(&[TESTS]));
     }
@@ -96,6 +97,12 @@ pub(crate) fn public_api() -> Step {
     Step::new("public API", Work::Rule { check: api::check, rerun: "cargo xtask api --check" })
 }
 
+/// The instructions per key, compared with the committed table.
+fn counted_instructions() -> Step {
+    let rerun = "cargo xtask bench instructions --check";
+    Step::new("instructions per key", Work::Rule { check: instructions::check, rerun })
+}
+
 /// The library under Miri.
 pub(crate) fn under_miri() -> Step {
     Step::new("Miri", Work::Rule { check: miri::check, rerun: "cargo xtask miri" })
@@ -126,7 +133,12 @@ mod tests {
         let changed: Vec<_> = plain.iter().zip(&all).filter(|(plain, all)| plain != all).collect();
         assert_eq!(
             all[plain.len()..],
-            ["cargo xtask api --check", "cargo xtask miri", "cargo xtask targets"]
+            [
+                "cargo xtask api --check",
+                "cargo xtask bench instructions --check",
+                "cargo xtask miri",
+                "cargo xtask targets"
+            ]
         );
         let [(_, peers), (built, built_for_release), (run, run_all)] = changed[..] else {
             panic!("{changed:?}");

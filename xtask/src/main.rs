@@ -26,6 +26,7 @@ mod cargo;
 mod checks;
 mod golden;
 mod install;
+mod instructions;
 mod layers;
 mod links;
 mod miri;

@@ -1,5 +1,7 @@
 //! Instructions per key, counted by valgrind and not timed: the same number on every machine, whatever else it does.
 //!
+//! The table is committed, in `instructions.md` of this crate: `--check` compares with it, `--write` writes it.
+//!
 //! Each row runs twice, with one round of keys and with several: the difference is what the keys cost, without the start of
 //! the process. Filters are small, so that all paths are those of filters in cache.
 
@@ -28,11 +30,31 @@ const FAMILIES: [&str; 6] = ["bloom", "blocked", "counting", "cuckoo", "fuse", "
 const TASKS: [&str; 9] =
     ["insert", "hit", "miss", "insert batch", "hit batch", "miss batch", "insert dyn", "hit dyn", "miss dyn"];
 
-/// Prints the table; or, in the process that valgrind runs, does the work of one row.
-pub(crate) fn run(size: Size) -> Result<()> {
-    println!("instructions per key, {KEYS} u64 keys at 1%, batches of {BATCH}\n");
-    println!("| family | {} |", TASKS.join(" | "));
-    println!("|---{}|", "|--:".repeat(TASKS.len()));
+/// The committed table.
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/instructions.md");
+
+/// How many instructions per key more than in the committed table are an error. Other versions of the compiler count a little
+/// more or less.
+const MOST_MORE: f64 = 2.0;
+
+/// What becomes of the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Record {
+    /// It is printed.
+    #[default]
+    Print,
+    /// It is printed and compared with the committed one.
+    Check,
+    /// It is printed, and committed from now on.
+    Write,
+}
+
+/// Counts, and prints the table.
+///
+/// # Errors
+/// The cells that are above the committed table, if it is compared; or why nothing could be counted.
+pub(crate) fn run(size: Size, record: Record) -> Result<()> {
+    let mut table = format!("| family | {} |\n|---{}|\n", TASKS.join(" | "), "|--:".repeat(TASKS.len()));
     for family in FAMILIES {
         let mut cells = Vec::new();
         for task in TASKS {
@@ -45,9 +67,51 @@ pub(crate) fn run(size: Size) -> Result<()> {
             let per_key = (long - short) as f64 / ((rounds - 1) * KEYS as u64) as f64;
             cells.push(format!("{per_key:.1}"));
         }
-        println!("| {family} | {} |", cells.join(" | "));
+        table.push_str(&format!("| {family} | {} |\n", cells.join(" | ")));
     }
-    Ok(())
+    println!("instructions per key, {KEYS} u64 keys at 1%, batches of {BATCH}\n\n{table}");
+    match record {
+        Record::Print => Ok(()),
+        Record::Check => {
+            let committed = std::fs::read_to_string(FILE).context(FILE)?;
+            let risen = risen(&committed, &table);
+            ensure!(
+                risen.is_empty(),
+                "more instructions per key than in crates/mayhap-bench/instructions.md:\n{}\nif that is intended, run \
+                 `cargo xtask bench instructions --write` and commit the file",
+                risen.join("\n")
+            );
+            Ok(())
+        }
+        Record::Write => {
+            let text = format!(
+                "# Instructions per key\n\nCounted by valgrind with {KEYS} `u64` keys at 1%, in batches of {BATCH}, for \
+                 filters in cache, on a processor with AVX2.\n`cargo xtask bench instructions --write` writes this file; \
+                 `cargo xtask test --all` fails if a number is more than {MOST_MORE} above it.\n\n{table}"
+            );
+            std::fs::write(FILE, text).context(FILE)
+        }
+    }
+}
+
+/// The cells of a table by family and task.
+fn cells(table: &str) -> impl Iterator<Item = (&str, &str, f64)> {
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| ")?.split_once(" | "));
+    rows.flat_map(|(family, cells)| {
+        let cells = TASKS.into_iter().zip(cells.trim_end_matches(" |").split(" | "));
+        cells.filter_map(move |(task, cell)| Some((family, task, cell.parse().ok()?)))
+    })
+}
+
+/// The cells that are too far above those of the committed table, or are missing there.
+fn risen(committed: &str, table: &str) -> Vec<String> {
+    let before = |family, task| cells(committed).find(|&(f, t, _)| (f, t) == (family, task));
+    let compared = cells(table).filter_map(|(family, task, now)| match before(family, task) {
+        Some((.., before)) if now <= before + MOST_MORE => None,
+        Some((.., before)) => Some(format!("  {family}, {task}: {before} before, {now} now")),
+        None => Some(format!("  {family}, {task}: not in the table, {now} now")),
+    });
+    compared.collect()
 }
 
 /// The instructions of a whole process.
@@ -214,4 +278,27 @@ fn work<F: AnyFilter>(
         }
     }
     std::hint::black_box((found, filter));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_that_rises_is_named_and_a_new_one_too() {
+        let committed =
+            "| family | insert | hit |\n|---|--:|--:|\n| bloom | 100.0 | 50.0 |\n| fuse | – | 20.0 |\n";
+        assert!(risen(committed, committed).is_empty());
+        assert!(risen(committed, &committed.replace("50.0", "52.0")).is_empty());
+        let higher = committed.replace("50.0", "52.1");
+        assert_eq!(risen(committed, &higher), ["  bloom, hit: 50 before, 52.1 now"]);
+        let more = format!("{committed}| table | 1.0 | – |\n");
+        assert_eq!(risen(committed, &more), ["  table, insert: not in the table, 1 now"]);
+    }
+
+    #[test]
+    fn the_committed_table_has_every_cell() {
+        let committed = std::fs::read_to_string(FILE).unwrap();
+        assert_eq!(cells(&committed).count(), FAMILIES.len() * TASKS.len() - 3);
+    }
 }

@@ -97,7 +97,7 @@ fn main() -> Result<()> {
         build_file::run(options.size)?;
     }
     if options.instructions {
-        instructions::run(options.size)?;
+        instructions::run(options.size, options.record)?;
     }
     if options.dedup {
         dedup::run(options.size, &options.text)?;

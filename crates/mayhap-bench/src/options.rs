@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::instructions::Record;
 use crate::keys::Kind;
 use crate::{Size, dedup};
 
@@ -21,6 +22,7 @@ usage: mayhap-bench [filters] [cuckoo] [shifting] [growth] [static] [threads] [b
   dedup              `mayhap dedup` of 20 million lines against `cat` and gzip; and against DuckDB, polars, hist, huniq, runiq,
                      cuniq, sort and awk with three kinds of text: tables in Markdown; 4 GB of files
   instructions       instructions per key of six families, one by one, in batches and at run time; needs valgrind
+                     [--check: compares with the committed table; --write: writes it]
                      without any of them, all run but this
 
 options, for `filters`; for `cuckoo` --repetitions, --csv and --quick, for `growth` also --keys and --fpr, for `static`
@@ -64,6 +66,7 @@ pub(crate) struct Options {
     pub(crate) build_file: bool,
     pub(crate) dedup: bool,
     pub(crate) instructions: bool,
+    pub(crate) record: Record,
     pub(crate) text: TextOptions,
     pub(crate) size: Size,
     pub(crate) keys: Vec<u64>,
@@ -94,7 +97,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
     let mut quick = false;
     let (mut filters, mut cuckoo, mut shifting, mut growth) = (false, false, false, false);
     let (mut static_, mut threads, mut build_file, mut dedup) = (false, false, false, false);
-    let mut instructions = false;
+    let (mut instructions, mut record) = (false, Record::Print);
     let mut text = TextOptions::default();
     let (mut keys, mut kinds, mut rates, mut only) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let (mut repetitions, mut csv) = (None, None);
@@ -110,6 +113,8 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             "build-file" => build_file = true,
             "dedup" => dedup = true,
             "instructions" => instructions = true,
+            "--check" => record = Record::Check,
+            "--write" => record = Record::Write,
             "--quick" => quick = true,
             "--list" => return Ok(Command::List),
             "--help" | "-h" => return Ok(Command::Help),
@@ -161,6 +166,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
         build_file: build_file || all,
         dedup: dedup || all,
         instructions,
+        record,
         text,
         size,
         keys,

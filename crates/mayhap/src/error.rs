@@ -7,6 +7,7 @@
 //! source. Or it says what failed, and [`source`](core::error::Error::source) says why, as in [`Mismatch::Full`]. So a report
 //! that prints an error and its sources says nothing twice.
 
+use alloc::format;
 use alloc::string::String;
 use core::fmt;
 
@@ -555,6 +556,17 @@ impl fmt::Display for Rate {
     }
 }
 
+/// A least rate in a sentence: three digits that count, rounded up, so that the number that is read is one that is granted.
+struct AtLeast(f64);
+
+impl fmt::Display for AtLeast {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rounded = |rate: f64| format!("{rate:.2e}").parse().unwrap_or(rate);
+        let nearest: f64 = rounded(self.0);
+        write!(f, "{:e}", if nearest < self.0 { rounded(1.005 * self.0) } else { nearest })
+    }
+}
+
 /// What can be requested of a new filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -802,7 +814,8 @@ impl fmt::Display for SpecError {
             }
             Self::FprBelow { asked, least } => write!(
                 f,
-                "the false-positive rate must be at least {least:e} in this family, not {asked:e}; use bloom"
+                "the false-positive rate must be at least {} in this family, not {asked:e}; use bloom",
+                AtLeast(least)
             ),
             Self::AreaNames { names, areas } => {
                 write!(f, "{names} names were given for {areas} areas; give one to each, which may be empty")

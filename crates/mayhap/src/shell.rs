@@ -17,8 +17,9 @@
 //! A user sees `Bloom`, never a shell: compiler errors, completion and documentation show the methods that the family has, and no
 //! others.
 
-use alloc::vec::Vec;
+use alloc::vec::{self, Vec};
 use core::convert::Infallible;
+use core::iter;
 use core::num::NonZeroU16;
 
 use crate::batch::{BATCH, copy, pipeline};
@@ -502,6 +503,15 @@ impl<K: Kernel> Shell<K> {
         self.kernel.contains_keys(keys, &hashing, appended(hits, keys.len()));
     }
 
+    pub(crate) fn contains_iter<I: IntoIterator<Item: Key>>(&self, keys: I) -> Answers<'_, K, I::IntoIter> {
+        Answers {
+            shell: self,
+            keys: keys.into_iter().fuse(),
+            batch: Vec::new().into_iter(),
+            hits: Vec::new(),
+        }
+    }
+
     /// The loop behind the run-time face.
     #[inline(never)]
     pub(crate) fn contains_batch(&self, digests: &[Digest], hits: &mut Vec<bool>) {
@@ -889,6 +899,35 @@ fn appended(hits: &mut Vec<bool>, len: usize) -> &mut [bool] {
     &mut hits[start..]
 }
 
+/// Keys with their answers, in order; a batch of keys is taken before the answer to its first.
+pub(crate) struct Answers<'a, K, I: Iterator> {
+    shell: &'a Shell<K>,
+    keys: iter::Fuse<I>,
+    batch: vec::IntoIter<I::Item>,
+    /// Of the whole batch.
+    hits: Vec<bool>,
+}
+
+impl<K: Kernel, I: Iterator<Item: Key>> Iterator for Answers<'_, K, I> {
+    type Item = (I::Item, bool);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.batch.len() == 0 {
+            let keys: Vec<I::Item> = self.keys.by_ref().take(FEW).collect();
+            self.hits.clear();
+            self.shell.contains_each(&keys, &mut self.hits);
+            self.batch = keys.into_iter();
+        }
+        let hit = self.hits.len() - self.batch.len();
+        Some((self.batch.next()?, self.hits[hit]))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let ((least, most), waiting) = (self.keys.size_hint(), self.batch.len());
+        (least.saturating_add(waiting), most.and_then(|most| most.checked_add(waiting)))
+    }
+}
+
 /// Hashes keys that come at run time, a chunk at a time, until an error. Few keys do not pay for the space of many, which is
 /// zeroed first.
 fn for_each_chunk<E>(
@@ -1057,6 +1096,30 @@ macro_rules! filter {
             #[inline(never)]
             pub fn contains_each<K: $crate::hash::Key>(&self, keys: &[K], hits: &mut ::alloc::vec::Vec<bool>) {
                 self.0.contains_each(keys, hits);
+            }
+
+            /// Keys with their answers, in order, as [`contains_each`](Self::contains_each) finds them: 256 keys are taken at a time.
+            pub fn contains_iter<I: IntoIterator<Item: $crate::hash::Key>>(
+                &self,
+                keys: I,
+            ) -> impl Iterator<Item = (I::Item, bool)> {
+                self.0.contains_iter(keys)
+            }
+
+            /// The keys that are perhaps in, in order; 256 keys are taken at a time.
+            pub fn filter_present<I: IntoIterator<Item: $crate::hash::Key>>(
+                &self,
+                keys: I,
+            ) -> impl Iterator<Item = I::Item> {
+                self.contains_iter(keys).filter_map(|(key, is_in)| is_in.then_some(key))
+            }
+
+            /// The keys that are certainly not in, in order; 256 keys are taken at a time.
+            pub fn filter_absent<I: IntoIterator<Item: $crate::hash::Key>>(
+                &self,
+                keys: I,
+            ) -> impl Iterator<Item = I::Item> {
+                self.contains_iter(keys).filter_map(|(key, is_in)| (!is_in).then_some(key))
             }
 
             /// The number of keys it was made for.

@@ -103,7 +103,7 @@ pub(crate) struct Args {
     /// -n is the number of keys that it has room for at first [default: 1024].
     #[arg(long, conflicts_with_all = ["family", "exact", "fastest", "counts", "static_"])]
     grow: bool,
-    /// Number of doublings through which the family expanding keeps its rate [default: 20]
+    /// Number of doublings through which the families expanding and table keep their rate [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=48))]
     doublings: Option<u32>,
     /// Label of the keys of FILE, for `mayhap label`: spatial; repeatable

@@ -114,3 +114,28 @@ pub(crate) fn equal_single<F: Typed, K: Key + Copy>(empty: &F, keys: &[K], absen
     single.as_count().unwrap().count_batch(&digests(&asked), &mut counts);
     assert!(counts == expected_counts, "{empty:?}: count_batch differs from count");
 }
+
+/// In order, of every length around a batch, and no further ahead than a batch.
+#[test]
+fn an_iterator_of_answers_agrees_with_single_lookups() {
+    let mut filter = Blocked::new(1000, 0.1).unwrap();
+    filter.insert_all(&(0..500u64).collect::<Vec<_>>());
+    for length in [0, 1, 255, 256, 257, 512, 1000] {
+        let keys = || (250..250 + length).map(|key: u64| key * 3 % 1000);
+        let expected: Vec<(u64, bool)> = keys().map(|key| (key, filter.contains(key))).collect();
+        let answers = filter.contains_iter(keys());
+        assert_eq!(answers.size_hint(), (length as usize, Some(length as usize)));
+        assert!(answers.eq(expected.iter().copied()), "{length} keys");
+        let half =
+            |present: bool| expected.iter().filter(move |(_, is_in)| *is_in == present).map(|(key, _)| *key);
+        assert!(filter.filter_present(keys()).eq(half(true)), "{length} keys");
+        assert!(filter.filter_absent(keys()).eq(half(false)), "{length} keys");
+    }
+    let taken = std::cell::Cell::new(0);
+    let endless = std::iter::repeat_with(|| {
+        taken.set(taken.get() + 1);
+        "key"
+    });
+    assert_eq!(filter.contains_iter(endless).take(3).count(), 3);
+    assert_eq!(taken.get(), 256);
+}

@@ -367,3 +367,19 @@ fn an_error_names_all_families_that_have_what_was_requested() {
     );
     assert_eq!(refused.to_string(), "bloom takes no layout; blocked, cuckoo, fuse, ribbon and universe do");
 }
+
+/// Once it had 16 digits.
+#[test]
+fn the_least_rate_in_an_error_has_three_digits_and_is_granted() {
+    for capacity in [10, 1000, 1_000_000] {
+        let refused = |spec: Spec| {
+            let text = spec.with_capacity(capacity).fuse().unwrap_err().to_string();
+            let (_, rest) = text.split_once("at least ").unwrap();
+            rest.split(' ').next().unwrap().to_string()
+        };
+        let least = refused(Spec::new().with_fpr(1e-12));
+        assert!(least.len() <= "2.33e-10".len(), "{least}");
+        let spec = Spec::sized(capacity, least.parse().unwrap());
+        assert!(spec.fuse().is_ok(), "{least}");
+    }
+}
