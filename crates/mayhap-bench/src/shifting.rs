@@ -118,7 +118,7 @@ fn association(n: u64, rounds: usize) -> Result<()> {
     };
     let (one, other) = (bloom(first)?, bloom(second)?);
     let mut answers = Vec::new();
-    shifting.association_all(&keys, &mut answers);
+    shifting.association_each(&keys, &mut answers);
     let clear = answers.iter().filter(|answer| answer.is_clear()).count();
     let neither = absent.iter().filter(|&key| !shifting.contains(key)).count();
     let clear_of_two = keys.iter().filter(|&key| one.contains(key) != other.contains(key)).count();
@@ -157,7 +157,7 @@ fn association(n: u64, rounds: usize) -> Result<()> {
             values: probes + 2,
             single: Box::new(|keys| sum(keys, |key| shifting.association(key) as u64)),
             batch: Box::new(|keys| {
-                many(keys, |keys, answers| shifting.association_all(keys, answers), |answer| answer as u64)
+                many(keys, |keys, answers| shifting.association_each(keys, answers), |answer| answer as u64)
             }),
             touch: Box::new(|key, load| {
                 shifting.association_traced(key, |byte| load(byte, byte + 7));

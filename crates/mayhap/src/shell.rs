@@ -1106,7 +1106,7 @@ macro_rules! filter {
                 self.0.contains_iter(keys)
             }
 
-            /// The keys that are perhaps in, in order; 256 keys are taken at a time.
+            /// The keys that are probably in, in order; 256 keys are taken at a time.
             pub fn filter_present<I: IntoIterator<Item: $crate::hash::Key>>(
                 &self,
                 keys: I,

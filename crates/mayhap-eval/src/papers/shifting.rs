@@ -114,7 +114,7 @@ pub(super) fn shb_3(seed: u64) -> Result<Vec<Finding>, Error> {
         let filter =
             ShiftingAssociation::of_sets(&spec, &keys(seed, 0..FIRST), &keys(seed, FIRST_ONLY..ALL))?;
         let mut answers = Vec::new();
-        filter.association_all(&keys(seed, 0..ALL), &mut answers);
+        filter.association_each(&keys(seed, 0..ALL), &mut answers);
         let mut unclear = Proportion { hits: 0, trials: ALL };
         for (index, answer) in (0..).zip(&answers) {
             unclear.hits += u64::from(!answer.is_clear());

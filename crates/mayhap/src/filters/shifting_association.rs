@@ -578,7 +578,7 @@ impl ShiftingAssociation {
     }
 
     /// Which of the sets many keys are in, several at a time in flight; appends one answer each.
-    pub fn association_all<K: Key>(&self, keys: &[K], answers: &mut Vec<Association>) {
+    pub fn association_each<K: Key>(&self, keys: &[K], answers: &mut Vec<Association>) {
         let hashing = self.hashing();
         let hash = |keys: &[K], digests: &mut [Digest]| K::digests(keys, &hashing, digests, Here);
         self.0.kernel.ask_all(keys, hash, |answer| answers.push(answer));

@@ -43,7 +43,7 @@ fn part_of(key: u64, [first, both, _]: [u64; 3]) -> Part {
 fn clear_answers(filter: &ShiftingAssociation, parts: [u64; 3]) -> Proportion {
     let keys: Vec<u64> = (0..parts.iter().sum()).collect();
     let mut answers = Vec::new();
-    filter.association_all(&keys, &mut answers);
+    filter.association_each(&keys, &mut answers);
     let mut clear = 0;
     for (&key, answer) in keys.iter().zip(answers) {
         let truth = part_of(key, parts);
@@ -164,7 +164,7 @@ fn many_keys_at_once_are_as_one_by_one() {
             let expected: Vec<Association> = asked.iter().map(|&key| filter.association(key)).collect();
             for len in [0, 1, 31, 32, 33, 64, 200] {
                 let (mut answers, mut hits) = (vec![Association::Unknown], vec![true]);
-                filter.association_all(&asked[..len], &mut answers);
+                filter.association_each(&asked[..len], &mut answers);
                 filter.contains_each(&asked[..len], &mut hits);
                 assert_eq!(answers[1..], expected[..len]);
                 let held: Vec<bool> =
