@@ -71,7 +71,7 @@ pub(crate) enum Event {
     Batch(Batch),
     /// A record or an input is bad.
     Failed(anyhow::Error),
-    /// Somebody wants us to stop: the number of the signal.
+    /// The number of the signal that asks to stop.
     Stopped(i32),
     /// All inputs are read.
     Ended,
@@ -231,7 +231,7 @@ fn listen(events: SyncSender<Event>) -> io::Result<()> {
         for signal in signals.forever() {
             let first = *first.get_or_insert_with(Instant::now);
             match events.take() {
-                // In a thread of its own, since whoever is to read it may be held up.
+                // In a thread of its own, since the reader of the output may be held up.
                 Some(events) => drop(std::thread::spawn(move || events.send(Event::Stopped(signal)).is_ok())),
                 None if first.elapsed() < SAME_SIGNAL => {}
                 None => drop(signal_hook::low_level::emulate_default_handler(signal)),

@@ -11,7 +11,7 @@ use crate::file::{Check, decode, put_new, read_all, replace};
 use crate::lock::{self, folder_of};
 use crate::temporary::Temporary;
 
-/// A filter file that nobody else changes meanwhile. The name means the old file until [`put`](Held::put).
+/// A filter file that no other process changes meanwhile. The name means the old file until [`put`](Held::put).
 #[derive(Debug)]
 pub struct Held {
     path: PathBuf,
@@ -40,7 +40,7 @@ pub fn hold(
     let (mut locked, is_ours) = loop {
         let file = match File::options().read(true).write(true).open(&path) {
             Ok(file) => file,
-            // It gets its name when it is locked already: nobody else can be the first to use it.
+            // It gets its name when it is locked already: no other process can be the first to use it.
             Err(e) if e.kind() == io::ErrorKind::NotFound => match put_new(&path, first)? {
                 Some(file) => break (file, true),
                 None => continue,
@@ -104,7 +104,7 @@ impl Held {
     }
 }
 
-/// A file that was made only to be locked goes away again. Whoever waits for it makes another one.
+/// A file that was made only to be locked goes away again. A process that waits for it makes another one.
 impl Drop for Held {
     fn drop(&mut self) {
         if self.is_ours && self.is_named() {

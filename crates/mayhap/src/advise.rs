@@ -178,7 +178,7 @@ impl Needs {
         self
     }
 
-    /// Nobody asks for keys but those of the set and so many others, all of them known before. No answer may be wrong.
+    /// Only keys of the set and so many others are looked up, all of them known before. No answer may be wrong.
     #[must_use]
     pub const fn with_others(mut self, others: u64) -> Self {
         self.others = Some(others);
@@ -386,7 +386,7 @@ pub enum Rule {
     SparseIntegers,
     /// All keys that will be asked for are known.
     KnownUniverse,
-    /// Two sets, and nobody asks for other keys.
+    /// Two sets, and no other keys are looked up.
     TwoSets,
     /// Several sets.
     ManySets,
@@ -402,9 +402,9 @@ pub enum Rule {
     RemovableCounts,
     /// The last keys of a stream.
     Window,
-    /// Nobody knows how many keys, and no insert may take long.
+    /// An unknown number of keys, and no insert may take long.
     GrowsSteadily,
-    /// Nobody knows how many keys.
+    /// An unknown number of keys.
     Grows,
     /// Keys are removed.
     Removable,
@@ -538,9 +538,9 @@ pub enum Warning {
     },
     /// Its size depends on which integers are in; the plan is for random ones of 32 bits.
     DependsOnKeys,
-    /// Somebody is not trusted: hash with a secret.
+    /// Untrusted users choose keys: hash with a secret.
     Keyed,
-    /// Somebody who is not trusted could remove what others have inserted.
+    /// Untrusted users could remove what others have inserted.
     HostileRemoves,
     /// Known keys that must not be admitted: [except](crate::except()) them, in an exact list beside it.
     Exceptions {
@@ -852,7 +852,7 @@ impl Needs {
         self.fixed && !self.merges && !self.asks(Need::Counts)
     }
 
-    /// Nobody asks for a key that is in none of the sets.
+    /// No key is looked up that is in none of the sets.
     const fn closed(&self) -> bool {
         matches!(self.others, Some(0))
     }

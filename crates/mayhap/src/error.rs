@@ -1011,7 +1011,7 @@ pub enum DecodeError {
         /// The id of the secret that was given.
         given: u64,
     },
-    /// The file of another program does not say how its keys were hashed, and nobody else did.
+    /// The file of another program does not say how its keys were hashed, and the caller did not.
     HashRule {
         /// A rule that can be named.
         known: &'static str,

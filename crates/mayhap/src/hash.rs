@@ -67,7 +67,7 @@ pub trait Key {
     /// Calls `then` with the key's bytes, once. Equal keys must give equal bytes, in every run.
     fn with_bytes<R>(&self, then: impl FnOnce(&[u8]) -> R) -> R;
 
-    // Integers have faster ways to the digests of their bytes. Other digests would make files that nobody can read, so other
+    // Integers have faster ways to the digests of their bytes. Other digests would make unreadable files, so other
     // crates cannot override these methods: they cannot name `Here`.
 
     #[doc(hidden)]
@@ -244,7 +244,7 @@ impl fmt::Debug for Secret {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Hashing {
-    /// xxh3-128 with a seed: fast, for keys that nobody chooses against you.
+    /// xxh3-128 with a seed: fast, for keys that no attacker chooses.
     Xxh3 {
         /// Filters with different seeds make independent errors, and do not merge.
         seed: u64,

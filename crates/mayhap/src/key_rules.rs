@@ -1,6 +1,6 @@
 //! How the keys of a file were made from text: its section 5.
 //!
-//! A filter knows keys as bytes. Whoever built it from lines has dropped white space or case, normalised URLs, taken a column:
+//! A filter knows keys as bytes. Its builder may have dropped white space or case, normalised URLs, taken a column:
 //! a lookup that does not do the same is answered *no* although the key is in. So the file says it.
 //!
 //! - The [`Spelling`] is part of the key: every lookup has to spell keys the same way. Spelling rules that a reader does not

@@ -4,7 +4,7 @@
 //! slots are what solves all equations. What makes that cheap is that a key looks at neighbouring slots only (a *ribbon*):
 //! eliminating one variable touches few rows. What makes it small is that there are fewer slots than keys (0.965 of them): in each
 //! bucket of slots those keys that do not fit are *bumped*, by classes that two bits of the bucket tell, and go to the next
-//! layer, which is made in the same way. The last layer has slots to spare and bumps nobody.
+//! layer, which is made in the same way. The last layer has slots to spare and bumps no key.
 //!
 //! ```text
 //!   key ─▶ start in layer 0 ─▶ bucket's two bits: bumped? ── no ──▶ parity(row & column) for each column ─▶ value
@@ -34,7 +34,7 @@ use crate::spec::MAX_BITS;
 /// Slots of a block.
 pub(crate) const BLOCK: u64 = 64;
 
-/// Layers that a shard has at most; the last one bumps nobody.
+/// Layers that a shard has at most; the last one bumps no key.
 pub(crate) const MOST_LAYERS: usize = 5;
 
 /// Words of the directory for each shard: the number of layers, then seed and blocks of each.
@@ -94,7 +94,7 @@ struct Layer {
     buckets_at: u64,
 }
 
-/// Of a layer that bumps nobody.
+/// Of a layer that bumps no key.
 const LAST: u64 = u64::MAX;
 
 /// Where a key's value is.

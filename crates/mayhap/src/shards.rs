@@ -85,7 +85,7 @@ pub(crate) fn built_in_order<W, P: Send>(
     (0..1u64 << bits).try_for_each(|shard| join(build(&mut workspace, shard)?))
 }
 
-/// Each thread takes the next shard that nobody has.
+/// Each thread takes the next free shard.
 #[cfg(feature = "std")]
 fn built_in_parallel<W, P: Send>(
     bits: u32,
@@ -125,7 +125,7 @@ fn built_in_parallel<W, P: Send>(
                 return Ok(());
             }
             if let Err(error) = step(&mut workspace, shard) {
-                // Nobody needs to go on.
+                // No thread needs to go on.
                 next.store(1 << bits, Ordering::Relaxed);
                 return Err(error);
             }

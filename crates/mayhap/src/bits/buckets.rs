@@ -8,7 +8,7 @@
 //!
 //! Occupied slots come first: a slot above an empty one is empty. So a bucket is full if its last slot is taken, a new
 //! fingerprint is pushed in at slot 0 by one shift, and of two buckets the one with fewer fingerprints is the smaller
-//! number. Whoever writes a bucket keeps it so.
+//! number. Every write of a bucket keeps it so.
 //!
 //! A bucket starts at any half byte, and the number that is read for it may reach beyond its end. Behind the last bucket
 //! there are therefore [`tail`](Buckets::tail) words of zeros.

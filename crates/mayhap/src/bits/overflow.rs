@@ -110,7 +110,7 @@ impl Overflow {
         pairs
     }
 
-    /// The pairs as they stand in a file, without copying those that nobody has changed.
+    /// The pairs as they stand in a file, without copying those that did not change.
     pub(super) fn to_le_bytes(&self) -> Cow<'_, [u8]> {
         if self.changed.is_empty() {
             return self.sorted.to_le_bytes();

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::words::Words;
 use crate::raw::memory::{Memory, MemoryPart};
 
-/// Words that several threads fill without atomic operations: whoever has gathered enough to do in a part takes it
+/// Words that several threads fill without atomic operations: a thread that has gathered enough to do in a part takes it
 /// for as long as that lasts.
 pub(crate) struct Parts(Vec<Mutex<MemoryPart>>);
 
@@ -21,7 +21,7 @@ impl Parts {
         self.0.len()
     }
 
-    /// Works on one part, when nobody else does.
+    /// Works on one part, when no other thread does.
     pub(crate) fn with<R>(&self, part: usize, work: impl FnOnce(&mut [u64]) -> R) -> R {
         // A thread that panicked has set whole bits or none, as every insert does.
         let mut part: MutexGuard<'_, MemoryPart> =

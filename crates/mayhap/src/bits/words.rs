@@ -102,7 +102,7 @@ impl Words {
         }
     }
 
-    /// Gives back words that nobody needs any more, as far as that is possible. What they are afterwards is nobody's to know.
+    /// Gives back words that are no longer needed, as far as that is possible. What they are afterwards is undefined.
     pub(crate) fn give_back(&mut self, words: core::ops::Range<usize>) {
         if let Storage::Own(memory) = &mut self.0 {
             memory.give_back(words);

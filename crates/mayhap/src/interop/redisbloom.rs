@@ -58,7 +58,7 @@ pub static FORMAT: Format = Format {
     make: Some(|making| Ok(Box::new(make(making)?))),
 };
 
-/// Each link is for so many times the keys of the one before, if nobody says otherwise.
+/// Each link is for so many times the keys of the one before, by default.
 const DEFAULT_GROWTH: u32 = 2;
 
 /// The highest rate that is granted, from version 8 on.
@@ -90,7 +90,7 @@ pub enum Growth {
     Times(u32),
     /// It refuses keys: `NONSCALING`.
     Never {
-        /// The growth that its header tells, and that nobody uses; 2 if nobody says otherwise.
+        /// The growth that its header tells, and that nobody uses; 2 by default.
         told: u32,
     },
 }
@@ -263,7 +263,7 @@ impl Link {
     }
 }
 
-/// An empty filter; a growth that nobody asks for is the program's own.
+/// An empty filter; a growth that is not requested is the program's default.
 fn make(making: &Making) -> Result<RedisBloom, SpecError> {
     making.without(Knob::Seed, FORMAT.name)?;
     let growth = Growth::Times(making.growth.unwrap_or(DEFAULT_GROWTH));

@@ -62,7 +62,7 @@ pub static FORMAT: Format = Format {
     make: Some(|making| Ok(Box::new(make(making)?))),
 };
 
-/// What `CF.RESERVE` takes if nobody says otherwise.
+/// The defaults of `CF.RESERVE`.
 const DEFAULT_BUCKET: NonZeroU8 = NonZeroU8::new(2).expect("not 0");
 const DEFAULT_MOVES: NonZeroU16 = NonZeroU16::new(20).expect("not 0");
 const DEFAULT_GROWTH: u32 = 1;

@@ -77,7 +77,7 @@ pub(super) fn read(bytes: &Bytes) -> Result<Sbbf, DecodeError> {
 fn of_bits(bits: Bytes) -> Result<Sbbf, DecodeError> {
     let words = words_of(bits)?;
     let blocks = words.len() as u64 / 4;
-    // With so many keys that half of the bits are set: nobody says what it was made for.
+    // With so many keys that half of the bits are set: the file does not say what it was made for.
     let capacity = whole(math::blocked_estimated_len(BlockShape::Split, blocks, blocks * 128));
     let fpr_asked = rate(blocks, capacity as f64);
     Ok(Sbbf::of(Blocks { words, capacity, fpr_asked }, None))

@@ -89,7 +89,7 @@ pub(crate) const fn ribbon_starts(blocks: u64, row_bits: u32) -> u64 {
 }
 
 /// How many of a layer's blocks have no extra column, so that at least the share `more` of the keys, in parts of 2^32, starts
-/// in those that have one. Nobody starts in the last slots.
+/// in those that have one. No key starts in the last slots.
 pub(crate) fn ribbon_plain_blocks(blocks: u64, row_bits: u32, more: u32) -> u64 {
     if more == 0 {
         return blocks;
@@ -116,7 +116,7 @@ pub(crate) fn ribbon_shard_fpr(layers: impl Iterator<Item = f64>, row_bits: u32)
         reached *= ribbon_bumped(row_bits);
         last = layer;
     }
-    // The last one bumps nobody.
+    // The last one bumps no key.
     rate + reached * last
 }
 

@@ -137,7 +137,7 @@ impl Memory {
         }
     }
 
-    /// Gives back words that nobody needs any more, as far as they fill huge pages and came from the system: afterwards
+    /// Gives back words that are no longer needed, as far as they fill huge pages and came from the system: afterwards
     /// those are 0. The others stay as they are.
     pub(crate) fn give_back(&mut self, words: core::ops::Range<usize>) {
         #[cfg(all(feature = "std", target_os = "linux"))]
@@ -188,7 +188,7 @@ pub(crate) struct MemoryPart {
     /// The first of `len` words that belong to this part only.
     start: NonNull<u64>,
     len: usize,
-    /// Keeps the words where they are. Nobody reads or writes through it as long as there are parts.
+    /// Keeps the words where they are. Nothing reads or writes through it as long as there are parts.
     whole: alloc::sync::Arc<Memory>,
 }
 

@@ -34,7 +34,7 @@ pub struct Writer<'a> {
     params: Params,
     payload: Vec<Cow<'a, [u8]>>,
     sections: Vec<(u32, Cow<'a, [u8]>)>,
-    /// Words from which the payload is made, and which may come from bytes that nobody has verified.
+    /// Words from which the payload is made, and which may come from bytes that are not verified.
     sources: Vec<&'a Words>,
     /// Whether only those are wanted, and no payload.
     only_sources: bool,

@@ -72,7 +72,7 @@ mod vectors {
             let (low, high) = (&low.as_chunks().0[..groups], &high.as_chunks().0[..groups]);
             let mut all = 0;
             for (low, high) in low.iter().zip(high).rev() {
-                // SAFETY: whoever holds an `Avx2` runs on a processor that has the instructions.
+                // SAFETY: an `Avx2` exists only on a processor that has the instructions.
                 all = all << AT_ONCE | unsafe { eight(low, high, shift, row) };
             }
             all

@@ -67,7 +67,7 @@ mod avx2 {
     impl Compare for Avx2 {
         #[inline(always)]
         fn equal(self, line: &Line, value: u32) -> u32 {
-            // SAFETY: whoever holds an `Avx2` runs on a processor that has the instructions, and a line has twice 32 bytes.
+            // SAFETY: an `Avx2` exists only on a processor that has the instructions, and a line has twice 32 bytes.
             unsafe {
                 let value = _mm256_set1_epi32(value.cast_signed());
                 let half = |from: usize| {

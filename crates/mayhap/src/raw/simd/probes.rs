@@ -108,7 +108,7 @@ fn set(words: &mut [u64], bits: u64, probes: u32, digest: Digest, mut was: impl 
 }
 
 /// Inserts one key, and says whether it was new. Inlined where it is called, so that nothing is left of the answer
-/// if nobody looks at it.
+/// if the caller does not use it.
 #[inline(always)]
 pub(crate) fn insert(words: &mut [u64], bits: u64, probes: u32, digest: Digest) -> bool {
     let mut all = 1;

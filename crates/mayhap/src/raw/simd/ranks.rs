@@ -101,7 +101,7 @@ mod bmi2 {
 
         #[inline(always)]
         fn pick(self, word: u64, rank: u32) -> u64 {
-            // SAFETY: whoever holds a `Bmi2` runs on a processor that has the instruction.
+            // SAFETY: a `Bmi2` exists only on a processor that has the instruction.
             unsafe { _pdep_u64(1 << rank, word) }
         }
 
