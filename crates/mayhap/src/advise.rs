@@ -80,14 +80,14 @@ impl Needs {
         Self::default()
     }
 
-    /// There will be so many different keys.
+    /// The number of different keys.
     #[must_use]
     pub const fn with_keys(mut self, keys: u64) -> Self {
         (self.keys, self.estimated) = (Some(keys), false);
         self
     }
 
-    /// There will be about so many different keys.
+    /// The number of different keys, estimated.
     #[must_use]
     pub const fn with_about_keys(mut self, keys: u64) -> Self {
         (self.keys, self.estimated) = (Some(keys), true);
@@ -101,7 +101,7 @@ impl Needs {
         self
     }
 
-    /// It may take so many bytes.
+    /// The most bytes that it may take.
     #[must_use]
     pub const fn with_budget(mut self, bytes: u64) -> Self {
         self.budget = Some(bytes);
@@ -122,7 +122,7 @@ impl Needs {
         self
     }
 
-    /// One key is inserted up to so many times, and has to be removed as often. Matters only if keys are removed.
+    /// How often one key is inserted at most, and removed again. Matters only if keys are removed.
     #[must_use]
     pub const fn with_copies(mut self, copies: u64) -> Self {
         self.copies = Some(copies);
@@ -171,14 +171,14 @@ impl Needs {
         self
     }
 
-    /// There are so many sets, and the question is which of them a key is in. The number of keys is that of all together.
+    /// The number of sets, where the question is which of them a key is in. The number of keys is that of all together.
     #[must_use]
     pub const fn with_sets(mut self, sets: u32) -> Self {
         self.sets = Some(sets);
         self
     }
 
-    /// Only keys of the set and so many others are looked up, all of them known before. No answer may be wrong.
+    /// Only keys of the set and `others` other keys are looked up, all of them known before. No answer may be wrong.
     #[must_use]
     pub const fn with_others(mut self, others: u64) -> Self {
         self.others = Some(others);

@@ -740,7 +740,7 @@ pub enum SpecError {
     Incomplete,
     /// Four numbers were given, or three that contradict each other.
     TooMuch,
-    /// So many bits cannot give the rate for so many keys.
+    /// The requested bits cannot give the rate for the requested keys.
     Unreachable {
         /// The requested bits.
         bits: u64,

@@ -220,8 +220,8 @@ pub type MakeOfTwo = fn(&Spec, &[Digest], &[Digest]) -> Result<Box<dyn AnyFilter
 /// Makes a filter of all its keys with a number of threads, which does not change it.
 pub type MakeFromDigests = fn(&Spec, &dyn DigestShards, usize) -> Result<Box<dyn AnyFilter>, BuildError>;
 
-/// Makes a filter of a set within a universe, which can but need not have the keys of the set too; by so many threads, whose
-/// number does not change it.
+/// Makes a filter of a set within a universe, which can but need not have the keys of the set too; with a number of threads,
+/// which does not change it.
 pub type MakeWithin =
     fn(&Spec, &dyn DigestShards, &dyn DigestShards, usize) -> Result<Box<dyn AnyFilter>, BuildError>;
 
@@ -379,7 +379,7 @@ pub struct Profile {
     pub space: Option<Space>,
     /// The bytes depend on the order of the inserts, so that a merge gives others than inserting the keys of both.
     pub is_ordered: bool,
-    /// How many bits depend on the keys, so that a plan does not know them: of a filter with so many bits.
+    /// Of the bits of a filter, how many depend on the keys, so that a plan does not know them.
     pub slack: fn(u64) -> u64,
     /// Some copies of a key are not counted, so that a filter that was merged with itself has other bytes.
     pub keeps_copies: bool,
@@ -630,7 +630,7 @@ pub struct LayerReport {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WindowReport {
-    /// At least so many keys: those that were inserted last.
+    /// The least number of keys that are remembered: those that were inserted last.
     pub remembered: u64,
     /// A key that was inserted before so many others is forgotten: it is admitted as one that never came. Between the
     /// two it is admitted with a chance that halves with each generation.

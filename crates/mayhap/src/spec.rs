@@ -352,7 +352,7 @@ impl Spec {
         &self.request
     }
 
-    /// The same for so many keys, unless the number of keys is requested or follows from what is.
+    /// The same for `keys` keys, unless the number of keys is requested or follows from what is.
     pub(crate) const fn for_keys(mut self, keys: u64) -> Self {
         let Request { capacity, bits, fpr, probes, .. } = self.request;
         if capacity.is_none() && (bits.is_none() || (fpr.is_none() && probes.is_none())) {
@@ -464,10 +464,10 @@ impl Request {
 
     /// Solves for the one of capacity, rate and bits that is not requested. A family says how:
     ///
-    /// - `smallest`: the filter with the fewest bits that has room for so many keys and keeps a rate;
-    /// - `best`: the filter with the lowest rate that has room for so many keys and takes at most so many bits, if it keeps the
+    /// - `smallest`: the filter with the fewest bits that has room for a number of keys and keeps a rate;
+    /// - `best`: the filter with the lowest rate that has room for a number of keys within a number of bits, if it keeps the
     ///   rate where one is requested;
-    /// - `most`: the filter with the largest capacity that takes at most so many bits and keeps a rate.
+    /// - `most`: the filter with the largest capacity that keeps a rate within a number of bits.
     ///
     /// # Errors
     /// [`SpecError`] says what is missing, what it would take, or what can be had.

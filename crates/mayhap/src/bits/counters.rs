@@ -11,7 +11,7 @@ use crate::raw::simd;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Width {
-    /// So many bits, 1 to 63. A counter that reaches the top stays there: it is unknown how
+    /// The same number of bits for each, 1 to 63. A counter that reaches the top stays there: it is unknown how
     /// often it was raised, so that lowering it could lose a key.
     Fixed(u32),
     /// 4 bits, and what is above 15 in a list of places and numbers.

@@ -57,7 +57,7 @@ filter! {
     ///
     /// The bits themselves, with ranges, rank and select, are [`Bitmap`].
     ///
-    /// No answer is wrong: what is said of keys that are perhaps in holds for keys that are in. Keys that are no integers are
+    /// No answer is wrong: what is said of keys that are probably in holds for keys that are in. Keys that are no integers are
     /// not in.
     ///
     /// ```

@@ -182,7 +182,7 @@ fn shared(spec: &Spec) -> Result<Box<dyn SharedInsert>, SpecError> {
     Ok(Box::new(AtomicBlocked::from_spec(spec)?))
 }
 
-/// Of so many blocks each is looked at for the rate: 1 MiB of lines at most, so that this is no reason to read all of a large
+/// Up to this number of blocks, each is read for the rate: 1 MiB of lines at most, so that this is no reason to read all of a large
 /// file. Of more blocks chance makes no difference: the rate of as many keys, spread by chance, is that of these.
 const LOOKED_AT_BLOCKS: u64 = 1 << 14;
 
@@ -652,7 +652,7 @@ pub struct AtomicBlocked {
 }
 
 impl AtomicBlocked {
-    /// An empty filter in the compact layout for so many keys at such a false-positive rate.
+    /// An empty filter in the compact layout for `capacity` keys at the false-positive rate `fpr`.
     ///
     /// # Errors
     /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
@@ -676,7 +676,7 @@ impl AtomicBlocked {
         Insertion::new_if(self.set(self.hashing.half_of(key)))
     }
 
-    /// Whether a key is perhaps in. `false` is certain for keys whose insert happened before.
+    /// Whether a key is probably in. `false` is certain for keys whose insert happened before.
     #[must_use]
     pub fn contains(&self, key: impl Key) -> bool {
         let half = self.hashing.half_of(key);

@@ -621,7 +621,7 @@ impl Intersects for Bits {
 }
 
 impl Bloom {
-    /// An empty filter of so many bits and probes.
+    /// An empty filter with `bits` bits and `probes` probes.
     ///
     /// # Errors
     /// As for [`new`](Bloom::new).
@@ -858,7 +858,7 @@ fn largest_fold(
 /// standard deviations below what those say. (Bits of keys are the same everywhere. Who crafts a file that
 /// is full in front and empty behind gets a fold that is larger than it had to be.)
 fn least_ones(paths: Paths, words: &[u64], bits: u64, factor: u64) -> Result<u64, FoldError> {
-    /// 8 MiB: so many bits tell a share of ones to 4 digits.
+    /// 8 MiB: enough bits to tell a share of ones to 4 digits.
     const SAMPLE: usize = 1 << 20;
     let words_looked_at = paths.sample_words(SAMPLE);
     if words.len() <= 2 * words_looked_at {
@@ -944,7 +944,7 @@ pub struct AtomicBloom {
 }
 
 impl AtomicBloom {
-    /// An empty filter for so many keys at such a false-positive rate.
+    /// An empty filter for `capacity` keys at the false-positive rate `fpr`.
     ///
     /// # Errors
     /// [`SpecError`] names the number that makes no sense, or the memory that was not granted.
@@ -994,7 +994,7 @@ impl AtomicBloom {
         self.inserted.fetch_add(digests.len() as u64, Ordering::Relaxed);
     }
 
-    /// Whether a key is perhaps in. `false` is certain for keys whose insert happened before.
+    /// Whether a key is probably in. `false` is certain for keys whose insert happened before.
     #[must_use]
     #[inline]
     pub fn contains(&self, key: impl Key) -> bool {

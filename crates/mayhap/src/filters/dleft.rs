@@ -314,7 +314,7 @@ filter! {
     ///
     ///   subtable 0        1                2               3
     ///   bucket 17: 5a     bucket 4: 91     bucket 88: 2f   bucket 40: c6       the fingerprint has one cell at most
-    ///   [ 3d 77 08 .. ]   [ 91×1 20 .. ]   [ b1 .. .. ]    [ 64 0c e8 .. ]     91 is in bucket 4: perhaps in, once
+    ///   [ 3d 77 08 .. ]   [ 91×1 20 .. ]   [ b1 .. .. ]    [ 64 0c e8 .. ]     91 is in bucket 4: probably in, once
     /// ```
     ///
     /// | operation | buckets, of one or two cache lines | can fail               |

@@ -104,7 +104,7 @@ filter! {
     /// The sorted digests may lie in a mapped file. Later changes are kept in two hash sets and merged in when the set is
     /// written.
     ///
-    /// No answer is wrong, as long as no two keys share a digest: what is said of keys that are perhaps in holds for keys that
+    /// No answer is wrong, as long as no two keys share a digest: what is said of keys that are probably in holds for keys that
     /// are in.
     ///
     /// ```

@@ -158,7 +158,7 @@ const GATHER_FROM_BYTES: usize = 4 << 20;
 /// cache.
 const REGION_SHIFT: u32 = 14;
 
-/// The number of ages that a fingerprint of so many bits may have: one for each bit that it can give, and none.
+/// The number of ages that a fingerprint can have, by its bits: one for each bit that it can give, and none.
 const AGES: usize = *FINGERPRINT_BITS.end() as usize + 1;
 
 /// From a digest to a quotient and a fingerprint: arithmetic without memory.
@@ -1233,7 +1233,7 @@ impl<K: Key> Work for PutGathered<'_, K> {
 enum Taken {
     /// There was nothing.
     None,
-    /// There are so many copies that they stay.
+    /// There are too many copies, so they stay.
     Stays,
     One {
         age: u32,

@@ -70,7 +70,7 @@ filter! {
     /// **Paper** Lemire, Kai, Kaser, *Consistently faster and smaller compressed bitmaps with Roaring*, 2016.
     /// **We differ** in nothing: the `roaring` crate does it, and the payload is the portable 64-bit form.
     ///
-    /// No answer is wrong: what is said of keys that are perhaps in holds for keys that are in. Keys that are no integers are
+    /// No answer is wrong: what is said of keys that are probably in holds for keys that are in. Keys that are no integers are
     /// not in.
     RoaringSet(Integers) = FAMILY {
         /// The capacity is noted and no limit.
@@ -250,7 +250,7 @@ mod tests {
         assert!(set.contains(4_000_000_000u64) && !set.contains(0u64));
     }
 
-    // 16 bits for each key were compared with the limit, although the plan never takes so many.
+    // 16 bits for each key were compared with the limit, although the plan never takes that many bits.
     #[test]
     fn a_set_for_a_large_capacity_is_granted() {
         for capacity in [1 << 44, 1 << 46, 1 << 48] {

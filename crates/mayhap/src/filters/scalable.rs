@@ -64,9 +64,9 @@ pub struct ScalableSize {
     pub bits: u64,
     /// Its positions per key.
     pub probes: u32,
-    /// Each further layer has room for so many times the keys of the one before; 0 if there is none.
+    /// The capacity of each further layer, as a multiple of the one before; 0 if there is none.
     pub growth: u32,
-    /// And so many times its rate.
+    /// The rate of each further layer, as a multiple of the one before.
     pub tightening: f64,
     /// The requested rate: of all layers together, however many there will be.
     pub fpr_asked: f64,
@@ -101,7 +101,7 @@ const LEAST_FPR: f64 = 1e-12;
 
 impl Spec {
     /// The parameters of RedisBloom's `BF.RESERVE` for a scalable filter: half of the rate for the first layer, each
-    /// further one half of the one before, and so many times its keys (EXPANSION, 2 by default). 0 stands for
+    /// further one half of the one before, and `expansion` times its keys (EXPANSION, 2 by default). 0 stands for
     /// NONSCALING, which has one layer with the whole rate.
     ///
     /// ```
@@ -163,7 +163,7 @@ fn first_share(growth: u32, tightening: f64) -> f64 {
     if growth == 0 { 1.0 } else { 1.0 - tightening }
 }
 
-/// Bits of a layer for so many keys that is half full with them: `n k / ln 2`.
+/// Bits of a layer that is half full with `capacity` keys: `n k / ln 2`.
 fn layer_bits(capacity: u64, probes: u32) -> u64 {
     math::bloom_bits_for_probes(capacity, half_full(probes), probes)
 }

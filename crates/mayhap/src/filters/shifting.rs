@@ -210,7 +210,7 @@ pub(super) const fn window_bits(starts: u64, counter_bits: Option<u32>) -> u64 {
     starts.saturating_add(BEHIND).saturating_mul(1 + counter)
 }
 
-/// How many places at which a window starts there are in so many bits, of which there must be enough for one.
+/// The number of places at which a window can start in `bits` bits, which must be enough for one.
 const fn window_starts(bits: u64, counter_bits: Option<u32>) -> u64 {
     bits / (window_bits(1, counter_bits) / (1 + BEHIND)) - BEHIND
 }

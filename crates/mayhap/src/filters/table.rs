@@ -69,7 +69,7 @@ impl TableSize {
         self.shape.bits()
     }
 
-    /// How many of so many keys have their names beside the lines, on average: 64 bits each. It depends on which lines they
+    /// How many of `keys` keys have their names beside the lines, on average: 64 bits each. It depends on which lines they
     /// belong to, and so on the keys: of 5000 keys that fill the table they are 49, give or take 11.
     #[must_use]
     pub fn crowded(&self, keys: u64) -> u64 {
@@ -349,7 +349,7 @@ impl Remnants {
         self.move_to(shape)
     }
 
-    /// Room for so many keys more, each of them a new one.
+    /// Room for this number of further keys, each of them new.
     fn make_room(&mut self, keys: u64) -> Result<(), Limit> {
         let needed = self.used.saturating_add(keys);
         let mut shape = self.shape;

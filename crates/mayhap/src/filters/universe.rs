@@ -62,7 +62,7 @@ pub struct UniverseSize {
 }
 
 impl UniverseSize {
-    /// The first stage has at most so many.
+    /// The most columns of the first stage.
     const MOST_COLUMNS: u32 = 32;
 
     /// Bits of both stages together, if shards have the same number of keys and as many are bumped as usual.
@@ -94,7 +94,7 @@ impl Size for UniverseSize {
 
 impl Spec {
     /// Solves for what is not requested, for a set within a known universe: as many columns in the first stage as make both
-    /// stages smallest for so many [others](Spec::with_others), or more if the rate of unknown keys asks for them.
+    /// stages smallest for the number of [others](Spec::with_others), or more if the rate of unknown keys asks for them.
     ///
     /// # Errors
     /// [`SpecError`] names what is wrong, missing or contradictory.

@@ -66,7 +66,7 @@ pub struct WindowedSize {
 }
 
 impl WindowedSize {
-    /// A filter for the last `capacity` keys with so many slices for each, and so many generations. Its rates are not
+    /// A filter for the last `capacity` keys with `probes` slices for each, and `generations` generations. Its rates are not
     /// computed.
     fn of(capacity: u64, probes: u32, generations: u32) -> Self {
         let generation = capacity.div_ceil(generations.into());
